@@ -5,13 +5,16 @@
 # %% auto #0
 __all__ = ['signature', 'parameters', 'source', 'Entry']
 
-# %% ../nbs/90_reference.ipynb #52b6da93
-import inspect
+# %% ../nbs/90_reference.ipynb #b96e6aff
+import ast, inspect, linecache, re
 from textwrap import dedent
 from fastcore.docments import ShowDocRenderer, docments
 from nbdev.doclinks import NbdevLookup
 
-# %% ../nbs/90_reference.ipynb #501c55e8
+# %% ../nbs/90_reference.ipynb #4cb95fa7
+def _unquoted(text): return re.sub(r"(: |-> )'([^']*)'", r"\1\2", text)
+
+# %% ../nbs/90_reference.ipynb #81a6b79d
 def signature(
     sym, # a function, method or class
     name: str, # how users call it
@@ -21,23 +24,25 @@ def signature(
     try: sig = inspect.signature(sym)
     except (ValueError, TypeError): return ""
     sig = sig.replace(parameters=[p for p in sig.parameters.values() if p.name != "self"])
-    back = "" if sig.return_annotation is inspect._empty else f" -> {inspect.formatannotation(sig.return_annotation)}".replace("'", "")
-    line = (name + str(sig)).replace("'", "")
+    back = "" if sig.return_annotation is inspect._empty else _unquoted(f" -> {inspect.formatannotation(sig.return_annotation)}")
+    line = _unquoted(name + str(sig))
     if len(line) <= width: return line
-    words = [str(p).replace("'", "") for p in sig.parameters.values()]
+    words = [_unquoted(str(p)) for p in sig.parameters.values()]
     first = next((k for k, p in enumerate(sig.parameters.values()) if p.kind is p.KEYWORD_ONLY), None)
     if first is not None and "*" not in "".join(w[0] for w in words[:first]): words.insert(first, "*")
     return f"{name}(\n    " + ",\n    ".join(words) + f",\n){back}"
 
-# %% ../nbs/90_reference.ipynb #4d6db32c
+# %% ../nbs/90_reference.ipynb #392e6959
 def _rows(sym):
     "Parameter, type, default and description, a row each."
     def show(x, code=True):
         if x is inspect._empty or x is None: return ""
         x = x if isinstance(x, str) and not code else getattr(x, "__name__", None) or (x if isinstance(x, str) else repr(x))
         return f"`{x}`".replace("|", "\\|") if code else str(x).replace("|", "\\|")
-    for name, d in docments(sym, full=True).items():
-        if name == "self": continue
+    try: described = docments(sym.__init__ if inspect.isclass(sym) else sym, full=True)
+    except (OSError, TypeError): described = docments(sym, full=True) # a dataclass: the comments stand behind its fields
+    for name, d in described.items():
+        if name == "self" or (name == "return" and inspect.isclass(sym)): continue
         default = "" if d.default is inspect._empty else f"`{d.default!r}`".replace("|", "\\|")
         yield ("*returns*" if name == "return" else f"`{name}`"), show(d.anno), default, show(d.docment, code=False)
 
@@ -54,15 +59,27 @@ def parameters(
     lines = ["| " + " | ".join(r[k] for k in keep) + " |" for r in table]
     return "\n".join([lines[0], "|" + "---|" * len(keep)] + lines[1:])
 
-# %% ../nbs/90_reference.ipynb #c6496e1a
+# %% ../nbs/90_reference.ipynb #edfdfc9f
+def _class_source(cls):
+    "The source of a class that was defined in a notebook cell."
+    for f in vars(cls).values():
+        if not inspect.isfunction(f): continue
+        text = "".join(linecache.getlines(f.__code__.co_filename))
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.ClassDef) and node.name == cls.__name__: return ast.get_source_segment(text, node)
+    raise OSError(f"no source for {cls.__name__}")
+
+# %% ../nbs/90_reference.ipynb #148043ac
 def source(
     sym, # a function, method or class
 ) -> str: # Markdown: a closed `<details>` with the code, or ""
     "The source of `sym` in a fold."
-    try: code = dedent(inspect.getsource(sym)).rstrip()
-    except (OSError, TypeError): return ""
+    try: code = inspect.getsource(sym)
+    except (OSError, TypeError):
+        try: code = _class_source(sym) if inspect.isclass(sym) else ""
+        except (OSError, SyntaxError): code = ""
     fence = "`" * 4
-    return f"<details class=\"source\"><summary>Source</summary>\n\n{fence}python\n{code}\n{fence}\n\n</details>"
+    return f"<details class=\"source\"><summary>Source</summary>\n\n{fence}python\n{dedent(code).rstrip()}\n{fence}\n\n</details>" if code else ""
 
 # %% ../nbs/90_reference.ipynb #eb4417dd
 class Entry(ShowDocRenderer):

@@ -233,11 +233,12 @@ def write(page, body, pages, anchors, docs, template):
     body = re.sub(r'href="((?!\w+:)[^"#]+)#([^"]*)"', check, body)
     body = re.sub(r"<table", '<div class="wide"><table', body)
     body = re.sub(r"</table>", "</table></div>", body)
+    lead = re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(page.description))
     target = docs / page.address
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(template.substitute(
         title=html.escape(page.title), site=html.escape(cfg["title"]), version=html.escape(cfg["version"]), root=page.up, body=body, toc=contents(body), menu=menu(page, pages), turn=turn(page, pages),
-        description=html.escape(page.description), lead=f'<p class="lead">{html.escape(page.description)}</p>' if page.description else ""), encoding="utf-8")
+        description=html.escape(page.description.replace("`", "")), lead=f'<p class="lead">{lead}</p>' if lead else ""), encoding="utf-8")
     for name, raw in page.media.items():
         (docs / "figures").mkdir(exist_ok=True)
         (docs / "figures" / name).write_bytes(raw)
