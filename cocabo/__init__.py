@@ -11,9 +11,12 @@ from importlib import import_module
 # %% ../nbs/50_api.ipynb #3f4c4fd1
 __version__ = "0.1.0"
 
-# %% ../nbs/50_api.ipynb #a106d3a2
+# %% ../nbs/50_api.ipynb #47b891e1
 _home = {
     "graph": ["Graph"],
+    "scopes": ["Scope", "mixed_policy_scopes", "pomis"],
+    "search": ["pomps"],
+    "verdicts": ["Verdict", "explain"],
 }
 __all__ = [name for names in _home.values() for name in names]
 

@@ -32,19 +32,21 @@ def signature(
     if first is not None and "*" not in "".join(w[0] for w in words[:first]): words.insert(first, "*")
     return f"{name}(\n    " + ",\n    ".join(words) + f",\n){back}"
 
-# %% ../nbs/90_reference.ipynb #392e6959
+# %% ../nbs/90_reference.ipynb #20b67a2b
+def _cell(x): return str(x).replace("|", "\\|")
+
 def _rows(sym):
     "Parameter, type, default and description, a row each."
-    def show(x, code=True):
-        if x is inspect._empty or x is None: return ""
-        x = x if isinstance(x, str) and not code else getattr(x, "__name__", None) or (x if isinstance(x, str) else repr(x))
-        return f"`{x}`".replace("|", "\\|") if code else str(x).replace("|", "\\|")
     try: described = docments(sym.__init__ if inspect.isclass(sym) else sym, full=True)
     except (OSError, TypeError): described = docments(sym, full=True) # a dataclass: the comments stand behind its fields
+    sig = inspect.signature(sym)
+    given = {p.name: p.annotation for p in sig.parameters.values()} | {"return": sig.return_annotation}
     for name, d in described.items():
-        if name == "self" or (name == "return" and inspect.isclass(sym)): continue
-        default = "" if d.default is inspect._empty else f"`{d.default!r}`".replace("|", "\\|")
-        yield ("*returns*" if name == "return" else f"`{name}`"), show(d.anno), default, show(d.docment, code=False)
+        kind, default, text = given.get(name, inspect._empty), d.default, d.docment or ""
+        if name == "self" or (name == "return" and (inspect.isclass(sym) or not text)): continue
+        kind = "" if kind is inspect._empty else f"`{_cell(kind if isinstance(kind, str) else inspect.formatannotation(kind))}`"
+        default = "" if default is inspect._empty else f"`{_cell(repr(default))}`"
+        yield "*returns*" if name == "return" else f"<code>{name}</code>", kind, default, _cell(text)
 
 # %% ../nbs/90_reference.ipynb #f2637f6f
 def parameters(

@@ -112,7 +112,11 @@ def readme():
         return f"../readme_files/{name}"
 
     body = markdown(json.loads((root / "nbs/index.ipynb").read_text(encoding="utf-8")), save, plain=True)
-    body = re.sub(r"\]\((?!\w+:|#|/)([^)]+)\)", lambda m: f"]({os.path.normpath('nbs/' + m[1])})", body)
+    def from_top(m):  # a link of nbs/, seen from the top folder
+        path, mark, anchor = m[1].partition("#")
+        return f"]({(root / 'nbs' / path).resolve().relative_to(root).as_posix()}{mark}{anchor})"
+
+    body = re.sub(r"\]\((?!\w+:|#|/)([^)]+)\)", from_top, body)
     (root / "README.md").write_text("<!-- Made from nbs/index.ipynb by tools/docs.py; edit the notebook. -->\n\n" + body, encoding="utf-8")
 
 

@@ -1,0 +1,105 @@
+"""The long checks of scopes: python tests/soak_scopes.py CHECK [--count N] [--seed S] [--minutes M]
+
+brute    pomps == pomps_brute on random problems with up to 5 observed variables, half with actions among the contexts
+pomis    pomps(contexts=[]) == pomis on random graphs
+rename   relabelling the nodes relabels the answer
+oracle   exact values in random SCMs: no scope is ever better than all returned ones (COUNT graphs, 100 SCMs each)
+witness  hill climbing finds for each returned scope an SCM in which it is strictly the best of all returned ones
+explain  for every scope of random problems, the scope that `explain` calls better is never worse in random SCMs
+Every random choice follows from the seed. Exit code 1 if anything differs.
+"""
+import argparse, random, sys, time
+from cocabo.graph import Graph
+from cocabo.scopes import Scope, ordered, pomis, pomps_brute, task
+from cocabo.search import pomps
+
+
+def random_problem(rng, most=5, cap=20_000):
+    "A random problem whose brute force list has at most about `cap` scopes"
+    want = rng.random() < .5
+    while True:
+        n, p, q = rng.randint(2, most), rng.choice([.3, .5, .7]), rng.choice([0, .15, .3, .5])
+        V = rng.sample([f"V{i}" for i in range(n)], n)
+        pairs = [(V[i], V[j]) for i in range(n) for j in range(i + 1, n)]
+        h = Graph(nodes=V, directed=[e for e in pairs if rng.random() < p], bidirected=[e for e in pairs if rng.random() < q])
+        y = V[-1] if rng.random() < .6 else rng.choice(V)
+        rest = sorted(h.nodes - {y})
+        acts = rng.sample(rest, rng.randint(1, len(rest)))
+        ctx = [v for v in rest if want or v not in acts]
+        if rng.random() < .5: ctx = [v for v in ctx if rng.random() < .6]
+        if want != bool(set(ctx) & set(acts)) or (1 + 2**(n - 2 + len(h.bidirected)))**len(acts) > cap: continue
+        return task(h, y, acts, ctx)
+
+
+def brute(rng):
+    t = random_problem(rng)
+    return pomps(*t) == pomps_brute(*t), t, bool(set(t.actions) & set(t.contexts))
+
+
+def without_contexts(rng):
+    t = random_problem(rng, 7, 10**40)
+    return {frozenset(s) for s in pomps(t.graph, t.target, t.actions, [])} == set(pomis(t.graph, t.target, t.actions)), t, False
+
+
+def rename(rng):
+    t = random_problem(rng, 6, 10**40)
+    new = dict(zip(sorted(t.graph.nodes), rng.sample([f"W{i}" for i in range(9)], len(t.graph.nodes))))
+    h = Graph(nodes=list(new.values()), directed=[(new[a], new[b]) for a, b in t.graph.directed], bidirected=[(new[a], new[b]) for a, b in t.graph.bidirected])
+    want = ordered(Scope({new[x]: [new[c] for c in cs] for x, cs in s.items()}) for s in pomps(*t))
+    return pomps(h, new[t.target], [new[x] for x in t.actions], [new[c] for c in t.contexts]) == want, t, bool(set(t.actions) & set(t.contexts))
+
+
+def oracle(rng):
+    from cocabo.oracle import never_better
+    t = random_problem(rng, 5, 3_000)
+    return never_better(t, pomps(*t), rng.randrange(2**31), 100) is None, t, bool(set(t.actions) & set(t.contexts))
+
+
+found = [0, 0]
+
+
+def witness(rng):
+    from cocabo.oracle import find_witness
+    t = random_problem(rng, 4, 3_000)
+    kept = pomps(*t)
+    for s in kept:
+        found[1] += 1
+        found[0] += find_witness(t, s, kept, rng.randrange(2**31)) is not None
+    return True, t, False
+
+
+def explained(rng):
+    from cocabo.oracle import never_better
+    from cocabo.scopes import mixed_policy_scopes
+    from cocabo.verdicts import explain
+    t, fine = random_problem(rng, 5, 3_000), True
+    kept = pomps(*t)
+    every = list(mixed_policy_scopes(*t))
+    for s in rng.sample(every, min(len(every), 12)):
+        v = explain(t.graph, s, t.target, t.actions, t.contexts)
+        fine &= v.kept == (s in kept) and (v.kept or v.better in kept)
+        for _, _, better in v.steps: fine &= never_better(t, [better], rng.randrange(2**31), 8, [s]) is None
+    return fine, t, False
+
+
+checks = dict(brute=brute, pomis=without_contexts, rename=rename, oracle=oracle, witness=witness, explain=explained)
+
+if __name__ == "__main__":
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("check", choices=checks)
+    p.add_argument("--count", type=int, default=3000)
+    p.add_argument("--seed", type=int, default=0)
+    p.add_argument("--minutes", type=float, default=15)
+    a = p.parse_args()
+    start, bad, overlap, i = time.time(), 0, 0, 0
+    for i in range(1, a.count + 1):
+        fine, t, o = checks[a.check](random.Random(f"{a.check} {a.seed} {i}"))
+        overlap += o
+        if not fine:
+            bad += 1
+            print("DIFFERENCE", i, repr(str(t.graph)), t[1:], flush=True)
+        if i % max(1, a.count // 20) == 0: print(f"{i} of {a.count}, {bad} differences, {time.time() - start:.0f} s", flush=True)
+        if time.time() - start > 60 * a.minutes: break
+    print(f"{a.check}: seed {a.seed}, {i} problems ({overlap} with actions among the contexts), {bad} differences, {time.time() - start:.0f} s", end="")
+    print(f", witnesses for {found[0]} of {found[1]} returned scopes" if found[1] else "")
+    sys.exit(bad > 0)
