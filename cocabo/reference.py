@@ -11,10 +11,12 @@ from textwrap import dedent
 from fastcore.docments import ShowDocRenderer, docments
 from nbdev.doclinks import NbdevLookup
 
-# %% ../nbs/90_reference.ipynb #4cb95fa7
-def _unquoted(text): return re.sub(r"(: |-> )'([^']*)'", r"\1\2", text)
+# %% ../nbs/90_reference.ipynb #6c2fa680
+def _unquoted(text):
+    "A signature without the quotes of postponed annotations and without the modules that names live in"
+    return re.sub(r"\b(__main__|cocabo\.\w+)\.(?=\w)", "", re.sub(r"(: |-> )'([^']*)'", r"\1\2", text))
 
-# %% ../nbs/90_reference.ipynb #81a6b79d
+# %% ../nbs/90_reference.ipynb #b3b48d8e
 def signature(
     sym, # a function, method or class
     name: str, # how users call it
@@ -24,6 +26,7 @@ def signature(
     try: sig = inspect.signature(sym)
     except (ValueError, TypeError): return ""
     sig = sig.replace(parameters=[p for p in sig.parameters.values() if p.name != "self"])
+    if inspect.isclass(sym): sig = sig.replace(return_annotation=inspect._empty)
     back = "" if sig.return_annotation is inspect._empty else _unquoted(f" -> {inspect.formatannotation(sig.return_annotation)}")
     line = _unquoted(name + str(sig))
     if len(line) <= width: return line
@@ -32,8 +35,12 @@ def signature(
     if first is not None and "*" not in "".join(w[0] for w in words[:first]): words.insert(first, "*")
     return f"{name}(\n    " + ",\n    ".join(words) + f",\n){back}"
 
-# %% ../nbs/90_reference.ipynb #20b67a2b
+# %% ../nbs/90_reference.ipynb #5252d733
 def _cell(x): return str(x).replace("|", "\\|")
+
+def _plain(x):
+    "Text for a cell of a table: what looks like HTML is shown as it stands, but for what is in backticks"
+    return "`".join(p if k % 2 else p.replace("<", "&lt;") for k, p in enumerate(_cell(x).split("`")))
 
 def _rows(sym):
     "Parameter, type, default and description, a row each."
@@ -44,9 +51,9 @@ def _rows(sym):
     for name, d in described.items():
         kind, default, text = given.get(name, inspect._empty), d.default, d.docment or ""
         if name == "self" or (name == "return" and (inspect.isclass(sym) or not text)): continue
-        kind = "" if kind is inspect._empty else f"`{_cell(kind if isinstance(kind, str) else inspect.formatannotation(kind))}`"
+        kind = "" if kind is inspect._empty else f"`{_cell(_unquoted(kind if isinstance(kind, str) else inspect.formatannotation(kind)))}`"
         default = "" if default is inspect._empty else f"`{_cell(repr(default))}`"
-        yield "*returns*" if name == "return" else f"<code>{name}</code>", kind, default, _cell(text)
+        yield "*returns*" if name == "return" else f"<code>{name}</code>", kind, default, _plain(text)
 
 # %% ../nbs/90_reference.ipynb #f2637f6f
 def parameters(
