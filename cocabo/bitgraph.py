@@ -67,14 +67,14 @@ def reaches(self: BitTask, x, held):
         todo = new & ~seen
     return False
 
-# %% ../nbs/05_bitgraph.ipynb #b77c65ae
+# %% ../nbs/05_bitgraph.ipynb #417e20e6
 @patch
-def visible(self: BitTask, held, z, skip, stop=0):
-    "Everything that gets the ball from the target given `z`, in the graph of `held` without the set `skip`; or enough of it to include some of `stop`"
+def visible(self: BitTask, held, z, skip):
+    "Everything that gets the ball from the target given `z`, in the graph of `held` without the set `skip`"
     parents, children, cut = self.parents, self.children, 0
     for a in held: cut |= 1 << a
     up, down, been_up, been_down = 1 << self.y, 0, 0, 0
-    while up | down and not (been_up | been_down) & stop:
+    while up | down:
         been_up |= up
         been_down |= down
         spread, new_up, new_down = (up | down) & ~z, 0, 0
@@ -128,18 +128,18 @@ def determined(self: BitTask, held):
         return done[x]
     return {x: contexts(x) for x in sorted(held)}
 
-# %% ../nbs/05_bitgraph.ipynb #158ddbd7
+# %% ../nbs/05_bitgraph.ipynb #880428bc
 @patch
 def idle(self: BitTask, held, x):
     "The first context of `x` that r2 lets us drop, or None"
-    z, seen = implied(held.items(), held[x]) & ~(1 << x), None
+    passes = {}
     for c in bits(held[x]):
         less = held[x] & ~(1 << c)
-        rest = implied({**held, x: less}.items(), less) & ~(1 << x)
-        if rest >> c & 1: return c
-        if rest | 1 << c != z: found = self.visible(held, rest, 1 << x, 1 << c)
-        else: found = seen = self.visible(held, z, 1 << x) if seen is None else seen
-        if not found >> c & 1: return c
+        z = implied({**held, x: less}.items(), less) & ~(1 << x)
+        if z >> c & 1: return c
+        z |= 1 << c
+        if z not in passes: passes[z] = self.visible(held, z, 1 << x)
+        if not passes[z] >> c & 1: return c
     return None
 
 # %% ../nbs/05_bitgraph.ipynb #dbe93c4c

@@ -58,7 +58,7 @@ def _distinct(names, what):
         seen.add(n)
     return names
 
-# %% ../nbs/02_scopes.ipynb #55e7c7f1
+# %% ../nbs/02_scopes.ipynb #762900cd
 class Scope(Mapping):
     "What to set and what to look at first: an immutable mapping action -> frozenset of contexts"
     __slots__ = ("_pairs",)
@@ -71,7 +71,7 @@ class Scope(Mapping):
         elif not isinstance(source, Iterable): raise ValueError(f"a scope maps actions to contexts, as in {{'X1': ['C']}}, which {shown(source)} does not")
         pairs = {}
         for p in source:
-            if not isinstance(p, tuple) or len(p) != 2: raise ValueError(f"a scope is made of pairs (action, contexts), not of {shown(p)}")
+            if not isinstance(p, (tuple, list)) or len(p) != 2: raise ValueError(f"a scope is made of pairs (action, contexts), not of {shown(p)}")
             x = check_name(p[0])
             if x in pairs: raise ValueError(f"action {quoted(x)} stands twice in the scope: give all its contexts at once")
             pairs[x] = frozenset(_distinct(p[1], f"the contexts of {quoted(x)}"))

@@ -5,13 +5,15 @@
 # %% auto #0
 __all__ = ['Search', 'pomps']
 
-# %% ../nbs/06_search.ipynb #6cd07193
+# %% ../nbs/06_search.ipynb #3a44d2cb
+from itertools import islice
+from time import time
 from fastcore.basics import patch
 from .bitgraph import BitTask
 from .scopes import Scope, _terminal, bits, classes, ordered, size, task
 from .text import quoted, shown
 
-# %% ../nbs/06_search.ipynb #4b7568ac
+# %% ../nbs/06_search.ipynb #20f8237e
 class Search:
     "The possibly optimal scopes of one problem, found step by step"
 
@@ -20,13 +22,14 @@ class Search:
         limit=None # give up with a `ValueError` after so many branches
     ):
         self.bits, self.limit, self.count, self.memo = BitTask(task), limit, 0, {}
+        self.bar, self.start = None, time()
         near = self.bits.region()
         self.near = self.bits.contexts & near
         self.free, self.hard = self.bits.copyable() & near, self.bits.confounded()
 
     def __repr__(self): return f"Search({2**self.hard.bit_count():,} ways to leave alone {', '.join(self.bits.label(self.hard)) or 'nothing'})"
 
-# %% ../nbs/06_search.ipynb #43e9f99f
+# %% ../nbs/06_search.ipynb #4f150663
 def _subsets(m):
     "All subsets of the bits of `m`, the empty one first"
     s = 0
@@ -39,9 +42,11 @@ def _subsets(m):
 def step(self: Search, n=1):
     "Count `n` more branches; fail if they are too many"
     self.count += n
+    if self.bar is not None and self.count % 5000 == 0 and time() - self.start > 3: self.bar.set_postfix_str(f"{self.count:,} branches")
     if self.limit is None or self.count <= self.limit: return
-    ways = f"2^{self.hard.bit_count()} ways to leave {', '.join(map(quoted, self.bits.label(self.hard)))} alone"
-    raise ValueError(f"the search needs more than limit={self.limit} branches: there are {ways} and the orders of the decisions come on top; "
+    def some(m): return ", ".join(map(quoted, self.bits.label(m)[:8])) + (", …" if m.bit_count() > 8 else "")
+    ways = f"there are 2^{self.hard.bit_count()} ways to leave {some(self.hard)} alone" if self.hard else "no action has to be left alone"
+    raise ValueError(f"the search needs more than limit={self.limit} branches: {ways}, and the orders in which {some(self.hard | self.free)} can be decided come on top; "
                      "take fewer actions, allow their causes as contexts, or raise the limit")
 
 # %% ../nbs/06_search.ipynb #c2008ace
@@ -85,13 +90,12 @@ def _decide(self: Search, out, been, seen, down, needs, left, below, held, head,
             if rivals[x] & down[head] or head < x: continue # the swap rule
         self._decide(out, been, seen, down, needs, left & ~(1 << x), below | down[x], {**held, x: m}, x, looks)
 
-# %% ../nbs/06_search.ipynb #19f09452
+# %% ../nbs/06_search.ipynb #e5a2a0cf
 @patch
 def beyond(self: Search, pairs):
     "One after the other: reduced scopes that are at least as good as `pairs` by r1, r2 and r3"
     b, held = self.bits, dict(pairs)
     own, up = sum(1 << x for x in held), b.above(1 << b.y, held)
-    if self.free & up & ~own: return # a copyable action is left alone: that is for `takeover`
     fixed = own | self.free & ~up
     for more in _subsets(self.hard & ~own & ~up):
         acted, needs = fixed | more, {}
@@ -197,44 +201,47 @@ def undominated(self: Search, arrows):
     kept = _terminal([[index[r] for r in sorted(arrows[k])] for k in scopes], [True] * len(scopes)) if scopes else []
     return sorted((min((scopes[i] for i in group), key=size) for group in kept), key=size)
 
-# %% ../nbs/06_search.ipynb #6efa9e5f
+# %% ../nbs/06_search.ipynb #64bddeaf
 def _some(task, limit, sets):
     "The memo and the number of branches of a search over some sets of actions; runs in a process of its own"
     s = Search(task, limit)
     for acted in sets: s.best(acted)
-    return s.memo, s.count
+    return len(sets), s.memo, s.count
 
 def _dominated(task, limit, scopes):
     "Which of the scopes a takeover beats; runs in a process of its own"
     s = Search(task, limit)
-    return [s.takeover(k) is not None for k in scopes]
+    return len(scopes), [s.takeover(k) is not None for k in scopes]
 
-def _spread(f, task, limit, items, jobs, bar):
-    "`f` over chunks of `items`, in this process or in several"
-    n = max(1, min(64, len(items) // (4 * abs(jobs)) or 1))
-    chunks = [items[i:i + n] for i in range(0, len(items), n)]
-    from joblib import Parallel, delayed
-    for chunk, r in zip(chunks, Parallel(n_jobs=jobs, return_as="generator")(delayed(f)(task, limit, c) for c in chunks)):
-        bar.update(len(chunk))
-        yield r
+def _spread(f, search, items, total, jobs, bar):
+    "`f` over chunks of `items`, in several processes; the results come in order"
+    from joblib import Parallel, delayed, effective_n_jobs
+    n, items = max(1, min(64, total // (4 * effective_n_jobs(jobs)))), iter(items)
+    chunks = iter(lambda: list(islice(items, n)), [])
+    for done, *result in Parallel(n_jobs=jobs, return_as="generator")(delayed(f)(search.bits.task, search.limit, c) for c in chunks):
+        bar.update(done)
+        yield result
 
-# %% ../nbs/06_search.ipynb #438120fd
+# %% ../nbs/06_search.ipynb #ffa213a1
 @patch
 def run(self: Search, jobs=1, progress=True):
     "The possibly optimal scopes, in bits"
     from tqdm import tqdm
-    t, all_, hard = self.bits.task, self.free | self.hard, self.bits.label(self.hard)
-    sets = [all_ & ~m for m in _subsets(self.hard)] if self.limit is None or 2**len(hard) <= self.limit else self.step(2**len(hard))
-    names = ", ".join(hard[:6]) + (", …" if len(hard) > 6 else "")
-    with tqdm(total=len(sets), desc=f"{len(sets):,} ways to leave {names} alone", delay=3, disable=not progress) as bar:
-        if jobs == 1:
-            for acted in sets: self.best(acted), bar.update()
-        else:
-            for memo, count in _spread(_some, t, self.limit, sets, jobs, bar): self.memo.update(memo), self.step(count)
-    kept = self.undominated(self.arrows(set().union(*(self.best(s) for s in sets))))
-    with tqdm(total=len(kept), desc=f"takeovers of {len(kept):,} scopes", delay=3, disable=not progress) as bar:
-        if jobs == 1: return [k for k in kept if (bar.update(), self.takeover(k))[1] is None]
-        return [k for k, out in zip(kept, (o for part in _spread(_dominated, t, self.limit, kept, jobs, bar) for o in part)) if not out]
+    total, hard = 2**self.hard.bit_count(), self.bits.label(self.hard)
+    if self.limit is not None and total > self.limit: self.step(total)
+    def sets(): return ((self.free | self.hard) & ~m for m in _subsets(self.hard))
+    names, found = ", ".join(hard[:6]) + (", …" if len(hard) > 6 else ""), set()
+    with tqdm(total=total, desc=f"{total:,} ways to leave {names or 'nothing'} alone", delay=3, disable=not progress) as self.bar:
+        if jobs != 1:
+            for memo, count in _spread(_some, self, sets(), total, jobs, self.bar): self.memo.update(memo), self.step(count)
+        for acted in sets():
+            found |= self.best(acted)
+            if jobs == 1: self.bar.update()
+    kept = self.undominated(self.arrows(found))
+    with tqdm(total=len(kept), desc=f"takeovers of {len(kept):,} scopes", delay=3, disable=not progress) as self.bar:
+        if jobs == 1: return [k for k in kept if (self.bar.update(), self.takeover(k))[1] is None]
+        beaten = [o for part, in _spread(_dominated, self, kept, len(kept), jobs, self.bar) for o in part]
+        return [k for k, out in zip(kept, beaten) if not out]
 
 # %% ../nbs/06_search.ipynb #1f5a76e9
 def pomps(

@@ -122,12 +122,16 @@ def indirect(self: Search, pairs):
             new = tuple(sorted(b.determined(held).items()))
             return "missing useful context", f"{b.names[x]} looks at {b.names[a]}, which is set after looking at {self.said(held[a])}, and looking at {self.said(held[a])} directly tells at least as much", new
 
-# %% ../nbs/07_verdicts.ipynb #febe5b10
+# %% ../nbs/07_verdicts.ipynb #286c5552
 @patch
 def missing(self: Search, pairs, new):
     "r1: why the scope `new`, found by comparison, is at least as good as `pairs`"
     b, old, held = self.bits, dict(pairs), dict(new)
     more, y = sum(1 << x for x in held if x not in old), b.task.target
+    if old.keys() == held.keys() and not any(m & ~old[x] for x, m in new):
+        gone, who = 0, sum(1 << x for x, m in new if m != old[x])
+        for x, m in new: gone |= old[x] & ~m
+        return "redundant context", f"{self.said(gone)} only {'helps' if gone.bit_count() == 1 else 'help'} {self.said(who)} to agree with each other, and what to agree on can be decided beforehand", new
     first = f"setting {self.said(more)}, which here {'does' if more.bit_count() == 1 else 'do'} not reach {y}, costs nothing" if more else ""
     for x, m in new:
         for c in bits(m & ~old.get(x, 0)):

@@ -1,10 +1,10 @@
-"""The long checks of scopes: python tests/soak_scopes.py CHECK [--count N] [--seed S] [--minutes M]
+"""The long checks of scopes: python tests/soak_scopes.py CHECK [--count N] [--seed S] [--minutes M] [--cap K] [--most V]
 
 brute    pomps == pomps_brute on random problems with up to 5 observed variables, half with actions among the contexts
 pomis    pomps(contexts=[]) == pomis on random graphs
 rename   relabelling the nodes relabels the answer
 oracle   exact values in random SCMs: no scope is ever better than all returned ones (COUNT graphs, 100 SCMs each)
-witness  hill climbing finds for each returned scope an SCM in which it is strictly the best of all returned ones
+witness  hill climbing finds for each returned scope an SCM in which it is strictly better than every other scope without anything redundant
 explain  for every scope of random problems, the scope that `explain` calls better is never worse in random SCMs
 Every random choice follows from the seed. Exit code 1 if anything differs.
 """
@@ -14,9 +14,12 @@ from cocabo.scopes import Scope, ordered, pomis, pomps_brute, task
 from cocabo.search import pomps
 
 
-def random_problem(rng, most=5, cap=20_000):
+cap_default, most_default = [20_000], [5]
+
+
+def random_problem(rng, most=5, cap=None):
     "A random problem whose brute force list has at most about `cap` scopes"
-    want = rng.random() < .5
+    want, cap = rng.random() < .5, cap or cap_default[0]
     while True:
         n, p, q = rng.randint(2, most), rng.choice([.3, .5, .7]), rng.choice([0, .15, .3, .5])
         V = rng.sample([f"V{i}" for i in range(n)], n)
@@ -32,7 +35,7 @@ def random_problem(rng, most=5, cap=20_000):
 
 
 def brute(rng):
-    t = random_problem(rng)
+    t = random_problem(rng, most_default[0])
     return pomps(*t) == pomps_brute(*t), t, bool(set(t.actions) & set(t.contexts))
 
 
@@ -55,17 +58,21 @@ def oracle(rng):
     return never_better(t, pomps(*t), rng.randrange(2**31), 100) is None, t, bool(set(t.actions) & set(t.contexts))
 
 
-found = [0, 0]
+found = [0, 0] # witnesses, returned scopes
 
 
 def witness(rng):
+    from cocabo.bitgraph import BitTask
     from cocabo.oracle import find_witness
-    t = random_problem(rng, 4, 3_000)
-    kept = pomps(*t)
-    for s in kept:
+    from cocabo.scopes import mixed_policy_scopes
+    t = random_problem(rng, 5, 3_000)
+    b = BitTask(t)
+    rivals = {b.scope(b.reduced(dict(b.pairs(s)))) for s in mixed_policy_scopes(*t)} # all scopes without anything redundant
+    for s in pomps(*t):
+        def ties(r): return r.keys() == s.keys() and all(s[x] <= r[x] for x in s) # s with more contexts: the same class, since s is undominated
         found[1] += 1
-        found[0] += find_witness(t, s, kept, rng.randrange(2**31)) is not None
-    return True, t, False
+        found[0] += find_witness(t, s, ordered(r for r in rivals if not ties(r)), rng.randrange(2**31)) is not None
+    return True, t, bool(set(t.actions) & set(t.contexts))
 
 
 def explained(rng):
@@ -90,7 +97,10 @@ if __name__ == "__main__":
     p.add_argument("--count", type=int, default=3000)
     p.add_argument("--seed", type=int, default=0)
     p.add_argument("--minutes", type=float, default=15)
+    p.add_argument("--most", type=int, default=5, help="largest number of observed variables of the brute force check")
+    p.add_argument("--cap", type=int, default=20_000, help="largest brute force list, in scopes")
     a = p.parse_args()
+    cap_default[0], most_default[0] = a.cap, a.most
     start, bad, overlap, i = time.time(), 0, 0, 0
     for i in range(1, a.count + 1):
         fine, t, o = checks[a.check](random.Random(f"{a.check} {a.seed} {i}"))
