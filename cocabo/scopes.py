@@ -6,14 +6,13 @@
 __all__ = ['Scope', 'ordered', 'Task', 'task', 'checked', 'mixed_policy_scopes', 'bits', 'numbered', 'implied', 'classes', 'size',
            'pomps_brute', 'territory', 'pomis', 'known_cases']
 
-# %% ../nbs/02_scopes.ipynb #0dfa02ae
+# %% ../nbs/02_scopes.ipynb #33ca36c6
 import re
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 from itertools import chain, combinations
 from typing import NamedTuple
 from fastcore.basics import patch
-from .graph import Graph
+from .graph import Graph, listed, unknown
 from .text import check_name, quoted, shown, unquoted
 
 # %% ../nbs/02_scopes.ipynb #86136912
@@ -47,18 +46,7 @@ def _read(text):
             want = "bar" if want == "action" else "comma"
     return pairs
 
-# %% ../nbs/02_scopes.ipynb #8e187980
-def _distinct(names, what):
-    "The tuple of `names` (one name or several), each a legal name that is given once"
-    if isinstance(names, str): names = (names,)
-    if not isinstance(names, Iterable): raise ValueError(f"{what} should be a list of names, not {shown(names)}")
-    names, seen = tuple(map(check_name, names)), set()
-    for n in names:
-        if n in seen: raise ValueError(f"{shown(n)} is given twice in {what}: name it once")
-        seen.add(n)
-    return names
-
-# %% ../nbs/02_scopes.ipynb #762900cd
+# %% ../nbs/02_scopes.ipynb #584d4852
 class Scope(Mapping):
     "What to set and what to look at first: an immutable mapping action -> frozenset of contexts"
     __slots__ = ("_pairs",)
@@ -74,7 +62,7 @@ class Scope(Mapping):
             if not isinstance(p, (tuple, list)) or len(p) != 2: raise ValueError(f"a scope is made of pairs (action, contexts), not of {shown(p)}")
             x = check_name(p[0])
             if x in pairs: raise ValueError(f"action {quoted(x)} stands twice in the scope: give all its contexts at once")
-            pairs[x] = frozenset(_distinct(p[1], f"the contexts of {quoted(x)}"))
+            pairs[x] = frozenset(listed(p[1], f"the contexts of {quoted(x)}"))
             if x in pairs[x]: raise ValueError(f"action {quoted(x)} has itself as a context; drop that context")
         object.__setattr__(self, "_pairs", {x: pairs[x] for x in sorted(pairs)})
 
@@ -106,17 +94,13 @@ def ordered(scopes):
     "The scopes in the order in which all lists here come: few actions first, then by their text"
     return sorted(set(scopes), key=lambda s: (len(s), str(s)))
 
-# %% ../nbs/02_scopes.ipynb #e7c0c3bf
+# %% ../nbs/02_scopes.ipynb #816126c3
 def _present(g, names, what):
     "Fail if one of `names` is not in the graph, and suggest the nearest name"
     for n in names:
-        if n in g.nodes: continue
-        small = {v.lower(): v for v in sorted(g.nodes) if len(v) < 100}
-        near = get_close_matches(n.lower(), small, 1) if len(n) < 100 else []
-        hint = f": did you mean {quoted(small[near[0]])}?" if near else f", whose variables are {', '.join(map(quoted, sorted(g.nodes)[:20]))}{', …' if len(g.nodes) > 20 else ''}"
-        raise ValueError(f"{shown(n)}, given as {what}, is not in the graph{hint}")
+        if n not in g.nodes: raise ValueError(unknown(n, g.nodes, what))
 
-# %% ../nbs/02_scopes.ipynb #a0929e58
+# %% ../nbs/02_scopes.ipynb #beb88f6b
 class Task(NamedTuple):
     "A graph with a target, sorted actions and sorted contexts, all checked"
     graph: Graph
@@ -133,8 +117,8 @@ def task(
     "The checked problem; one clear `ValueError` for each way to get it wrong"
     g = g if isinstance(g, Graph) else Graph(g)
     _present(g, [check_name(target)], "the target")
-    actions = _distinct(actions, "actions")
-    contexts = _distinct(sorted(g.nodes - {target}) if contexts is None else contexts, "contexts")
+    actions = listed(actions, "actions")
+    contexts = listed(sorted(g.nodes - {target}) if contexts is None else contexts, "contexts")
     _present(g, actions, "an action"), _present(g, contexts, "a context")
     if not actions: raise ValueError("there are no actions: name at least one variable that can be set")
     if target in actions: raise ValueError(f"the target {quoted(target)} is among the actions: a target is measured, not set, so drop it there")
