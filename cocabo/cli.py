@@ -5,8 +5,8 @@
 # %% auto #0
 __all__ = ['command', 'parser', 'main', 'scopes']
 
-# %% ../nbs/40_cli.ipynb #1463acdf
-import argparse, json, sys
+# %% ../nbs/40_cli.ipynb #259b5383
+import argparse, json, os, re, sys
 
 # %% ../nbs/40_cli.ipynb #0e56c72b
 _commands = {} # name -> (function, function that declares its arguments)
@@ -41,7 +41,7 @@ def parser():
         if declare: declare(c)
     return p
 
-# %% ../nbs/40_cli.ipynb #8984c306
+# %% ../nbs/40_cli.ipynb #615419e9
 def main(
     argv: list[str] | None = None, # the words after `cocabo`; None takes them from the command line
 ) -> int: # the exit code: 0 fine, 2 bad input
@@ -50,9 +50,13 @@ def main(
     try:
         args = p.parse_args(argv)
         if not args.command: return p.print_help() or 0
-        return _commands[args.command][0](args) or 0
+        code = _commands[args.command][0](args) or 0
+        sys.stdout.flush() # so that a closed pipe is noticed here
+        return code
     except SystemExit as e: return e.code or 0
-    except BrokenPipeError: return sys.stderr.close() or 0
+    except BrokenPipeError: # Python would complain once more when it flushes at the end: give it somewhere to write
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except (ValueError, OSError) as e:
         print(f"cocabo: {' '.join(str(e).split())}", file=sys.stderr)
         return 2
@@ -66,14 +70,16 @@ def _graph_argument(c):
 
 def _names(text): return [w.strip() for w in text.split(",") if w.strip()]
 
-# %% ../nbs/40_cli.ipynb #149460ce
+# %% ../nbs/40_cli.ipynb #637de006
 def _read_graph(text):
     "A `Graph` from a command line argument: text, the name of a file, or - for standard input."
     from pathlib import Path
     from cocabo.graph import Graph
     if text == "-": return Graph(sys.stdin.read())
-    if len(text) < 256 and "\n" not in text and Path(text).is_file(): return Graph(Path(text).read_text(encoding="utf-8"))
-    return Graph(text)
+    if not re.fullmatch(r"[\w ./\\~:-]+\.\w{1,8}", text[:256]): return Graph(text)
+    try: return Graph(Path(text).read_text(encoding="utf-8"))
+    except UnicodeDecodeError: raise ValueError(f"the file {text} is not text in UTF-8: save it as such") from None
+    except FileNotFoundError: raise ValueError(f"there is no file {text}; a graph is written like 'X1 -> X2; X1 <-> X2'") from None
 
 # %% ../nbs/40_cli.ipynb #09963150
 def _scopes_arguments(c):

@@ -35,8 +35,12 @@ def signature(
     if first is not None and "*" not in "".join(w[0] for w in words[:first]): words.insert(first, "*")
     return f"{name}(\n    " + ",\n    ".join(words) + f",\n){back}"
 
-# %% ../nbs/90_reference.ipynb #5252d733
+# %% ../nbs/90_reference.ipynb #6b7e76ba
 def _cell(x): return str(x).replace("|", "\\|")
+
+def _code(x):
+    "Code in a cell of a table; in backticks where possible, because then nbdev links the names it knows"
+    return f"`{x}`" if not set("|`<") & set(x) else f"<code>{x.replace('<', '&lt;').replace('|', '&#124;')}</code>"
 
 def _plain(x):
     "Text for a cell of a table: what looks like HTML is shown as it stands, but for what is in backticks"
@@ -51,8 +55,8 @@ def _rows(sym):
     for name, d in described.items():
         kind, default, text = given.get(name, inspect._empty), d.default, d.docment or ""
         if name == "self" or (name == "return" and (inspect.isclass(sym) or not text)): continue
-        kind = "" if kind is inspect._empty else f"`{_cell(_unquoted(kind if isinstance(kind, str) else inspect.formatannotation(kind)))}`"
-        default = "" if default is inspect._empty else f"`{_cell(repr(default))}`"
+        kind = "" if kind is inspect._empty else _code(_unquoted(kind if isinstance(kind, str) else inspect.formatannotation(kind)))
+        default = "" if default is inspect._empty else _code(repr(default))
         yield "*returns*" if name == "return" else f"<code>{name}</code>", kind, default, _plain(text)
 
 # %% ../nbs/90_reference.ipynb #f2637f6f

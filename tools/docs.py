@@ -60,6 +60,17 @@ def stream(out):
     return "\n".join(line.rstrip("\r").rsplit("\r", 1)[-1] for line in shown.split("\n")).rstrip()
 
 
+def merged(outputs):
+    """The outputs, with pieces of one stream that follow each other joined, as a reader saw them."""
+    out = []
+    for o in outputs:
+        if out and o.get("output_type") == "stream" and out[-1].get("name") == o.get("name"):
+            out[-1] = {**o, "text": text(out[-1]["text"]) + text(o["text"])}
+        else:
+            out.append(o)
+    return out
+
+
 def output(out, save, plain, asis):
     """One output of a cell as Markdown; `save(bytes, ending)` keeps an image and returns its address."""
     if "data" not in out:
@@ -91,7 +102,7 @@ def markdown(notebook, save, plain=False):
         asis = marks.get("output") == "asis"
         if code and marks.get("echo") != "false":
             parts.append(fenced(code, "python"))
-        shown = [] if marks.get("output") == "false" else [output(o, save, plain, asis) for o in cell.get("outputs", [])]
+        shown = [] if marks.get("output") == "false" else [output(o, save, plain, asis) for o in merged(cell.get("outputs", []))]
         shown = "\n\n".join(s for s in shown if s)
         if shown:
             parts.append(shown if plain or asis else f"::::: {{.output}}\n\n{shown}\n\n:::::")
