@@ -4,7 +4,8 @@ brute    pomps == pomps_brute on random problems with up to 5 observed variables
 pomis    pomps(contexts=[]) == pomis on random graphs
 rename   relabelling the nodes relabels the answer
 oracle   exact values in random SCMs: no scope is ever better than all returned ones (COUNT graphs, 100 SCMs each)
-witness  hill climbing finds for each returned scope an SCM in which it is strictly better than every other scope without anything redundant
+witness  hill climbing finds for each returned scope an SCM in which it is strictly better than every other scope without anything redundant,
+         but for the same scope with more contexts, which ties in every SCM
 explain  for every scope of random problems, the scope that `explain` calls better is never worse in random SCMs
 Every random choice follows from the seed. Exit code 1 if anything differs, or if fewer than 95 % of the returned scopes have a witness.
 """
