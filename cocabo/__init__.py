@@ -11,12 +11,17 @@ from importlib import import_module
 # %% ../nbs/50_api.ipynb #3f4c4fd1
 __version__ = "0.1.0"
 
-# %% ../nbs/50_api.ipynb #47b891e1
+# %% ../nbs/50_api.ipynb #0baebc7a
 _home = {
+    "space": ["Real", "Integer", "Category"],
     "graph": ["Graph"],
     "scopes": ["Scope", "mixed_policy_scopes", "pomis"],
     "search": ["pomps"],
     "verdicts": ["Verdict", "explain"],
+    "problem": ["Problem"],
+    "scm": ["SCM"],
+    "environment": ["Environment"],
+    "worlds": ["environments", "noise_world"],
 }
 __all__ = [name for names in _home.values() for name in names]
 
