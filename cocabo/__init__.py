@@ -11,7 +11,7 @@ from importlib import import_module
 # %% ../nbs/50_api.ipynb #3f4c4fd1
 __version__ = "0.1.0"
 
-# %% ../nbs/50_api.ipynb #0baebc7a
+# %% ../nbs/50_api.ipynb #88fec532
 _home = {
     "space": ["Real", "Integer", "Category"],
     "graph": ["Graph"],
@@ -19,6 +19,10 @@ _home = {
     "search": ["pomps"],
     "verdicts": ["Verdict", "explain"],
     "problem": ["Problem"],
+    "ucb": ["Practical", "Theory"],
+    "methods": ["CoCaBO", "CaBO", "CoBO", "GPUCB", "RandomSearch", "Optimiser"],
+    "policy": ["Policy"],
+    "saving": ["load"],
     "scm": ["SCM"],
     "environment": ["Environment"],
     "worlds": ["environments", "noise_world"],
