@@ -192,7 +192,7 @@ def _point(self: Optimiser, i, point):
     self.arms[i].features.row(point)
     return {k: point[k] for k in self.arms[i].features.domains}
 
-# %% ../nbs/21_optimise.ipynb #987f4a7e
+# %% ../nbs/21_optimise.ipynb #ffee73f8
 @patch
 def tell(self: Optimiser,
     trial, # a `Trial`, or a frame of past experiments
@@ -208,7 +208,6 @@ def tell(self: Optimiser,
     arm = self.arms[trial.arm]
     for k in more:
         if k not in arm.scope and k not in set().union(*arm.scope.values()): raise ValueError(f"{brief(k)} is neither set nor looked at in trial {trial.number} with the scope {arm.scope}")
-    if not trial.ready and not trial.needs and not set(trial._plan[trial.done].acts) - set(more): trial.act()
     for k in (*arm.scope, *trial.needs):
         if k not in trial.point and k not in more: raise ValueError(f"trial {trial.number} has no value for {brief(k)} yet: act first, or give it with the target")
     point = self._point(trial.arm, {**trial.point, **more})
