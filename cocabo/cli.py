@@ -5,10 +5,10 @@
 # %% auto #0
 __all__ = ['command', 'parser', 'main', 'scopes', 'bench']
 
-# %% ../nbs/40_cli.ipynb #259b5383
+# %% ../nbs/40_cli.ipynb #cf02070d
 import argparse, json, os, re, sys
 
-# %% ../nbs/40_cli.ipynb #0e56c72b
+# %% ../nbs/40_cli.ipynb #36704aea
 _commands = {} # name -> (function, function that declares its arguments)
 
 def command(
@@ -20,17 +20,17 @@ def command(
         return f
     return _register
 
-# %% ../nbs/40_cli.ipynb #c60157c1
+# %% ../nbs/40_cli.ipynb #8d9bbc0b
 def _version():
     import cocabo
     return f"cocabo {cocabo.__version__}"
 
-# %% ../nbs/40_cli.ipynb #13377107
+# %% ../nbs/40_cli.ipynb #24fe93ae
 class _Parser(argparse.ArgumentParser):
     "Like argparse, but wrong words give one sentence without the usage block."
     def error(self, message): self.exit(2, f"{self.prog}: {message}; see '{self.prog} --help'\n")
 
-# %% ../nbs/40_cli.ipynb #e87ad867
+# %% ../nbs/40_cli.ipynb #621766b8
 def parser():
     "The parser of the whole command line, from the table."
     p = _Parser(prog="cocabo", description="Contextual causal Bayesian optimisation: which variables to set, what to look at first, and what value to set.")
@@ -41,7 +41,7 @@ def parser():
         if declare: declare(c)
     return p
 
-# %% ../nbs/40_cli.ipynb #615419e9
+# %% ../nbs/40_cli.ipynb #28cdb20a
 def main(
     argv: list[str] | None = None, # the words after `cocabo`; None takes them from the command line
 ) -> int: # the exit code: 0 fine, 2 bad input
@@ -61,7 +61,7 @@ def main(
         print(f"cocabo: {' '.join(str(e).split())}", file=sys.stderr)
         return 2
 
-# %% ../nbs/40_cli.ipynb #2ec11a2b
+# %% ../nbs/40_cli.ipynb #7c197d7f
 def _graph_argument(c):
     "The arguments that every command about a graph has."
     c.add_argument("graph", metavar="GRAPH", help="edge string ('X1 -> X2 -> Y; X2 <-> Y'), DOT or dagitty text; a file that holds one of these; or - for standard input")
@@ -70,7 +70,7 @@ def _graph_argument(c):
 
 def _names(text): return [w.strip() for w in text.split(",") if w.strip()]
 
-# %% ../nbs/40_cli.ipynb #637de006
+# %% ../nbs/40_cli.ipynb #8d2016af
 def _read_graph(text):
     "A `Graph` from a command line argument: text, the name of a file, or - for standard input."
     from pathlib import Path
@@ -81,7 +81,7 @@ def _read_graph(text):
     except UnicodeDecodeError: raise ValueError(f"the file {text} is not text in UTF-8: save it as such") from None
     except FileNotFoundError: raise ValueError(f"there is no file {text}; a graph is written like 'X1 -> X2; X1 <-> X2'") from None
 
-# %% ../nbs/40_cli.ipynb #09963150
+# %% ../nbs/40_cli.ipynb #ac5387ac
 def _scopes_arguments(c):
     _graph_argument(c)
     c.add_argument("--contexts", type=_names, metavar="NAMES", help="what can be looked at, with commas, '' for nothing (default: everything but the target)")
@@ -90,7 +90,7 @@ def _scopes_arguments(c):
     c.add_argument("--limit", type=int, metavar="N", help="stop with an error if more than N cases would have to be looked at")
     c.add_argument("--jobs", type=int, default=1, metavar="N", help="processes (default 1)")
 
-# %% ../nbs/40_cli.ipynb #b9a7e7bd
+# %% ../nbs/40_cli.ipynb #ec47e30b
 def _in_words(scope):
     "A scope as an instruction."
     looks = {}
@@ -98,7 +98,7 @@ def _in_words(scope):
     parts = [f"set {', '.join(xs)}" + (f" after looking at {', '.join(cs)}" if cs else "") for cs, xs in looks.items()]
     return "; ".join(parts) or "set nothing: watch"
 
-# %% ../nbs/40_cli.ipynb #a10a317b
+# %% ../nbs/40_cli.ipynb #84ac4ff9
 @command(_scopes_arguments)
 def scopes(args):
     "Which variables to set and what to look at: the scopes that can be best for this graph."
@@ -112,7 +112,7 @@ def scopes(args):
     print(f"{len(found)} scope{'s' * (len(found) > 1)} can be the best, all others can be dropped:")
     for s in found: print(f"  {str(s):{max(len(str(t)) for t in found)}}   {_in_words(s)}")
 
-# %% ../nbs/40_cli.ipynb #425b515a
+# %% ../nbs/40_cli.ipynb #7f111fff
 def _bench_arguments(c):
     c.add_argument("what", choices=["backends"], help="what to compare")
     c.add_argument("--backends", type=_names, default=["gp", "hebo", "botorch", "gpflow"], metavar="NAMES", help="with commas (default: gp,hebo,botorch,gpflow)")
@@ -128,18 +128,18 @@ def _whole(words, what):
         if not w.isdigit() or not int(w): raise ValueError(f"{what} should be whole numbers with commas, such as 20,100, not {w!r}")
     return sorted({int(w) for w in words})
 
-# %% ../nbs/40_cli.ipynb #14b04bff
+# %% ../nbs/40_cli.ipynb #43fc4bc4
 @command(_bench_arguments)
 def bench(args):
     "What a suggestion costs and what it is worth, for each backend, on one core."
     from pathlib import Path
     from cocabo.bench import against, cost, one_core, over_run, plot_cost, whole_run, worth
     from cocabo.backends import backend_kinds
-    from cocabo.graph import unknown
+    from cocabo.text import no_such
     from cocabo.worlds import environments
     sizes, out = _whole(args.sizes, "--sizes"), Path(args.out)
     for b in args.backends:
-        if b not in backend_kinds: raise ValueError(unknown(b, backend_kinds, "a backend"))
+        if b not in backend_kinds: raise ValueError(no_such("backend", b, backend_kinds))
     for w in args.worlds: environments[w]
     if args.seeds < 0 or args.steps < 1: raise ValueError("--seeds and --steps should be positive")
     out.mkdir(parents=True, exist_ok=True)

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['merged', 'RandomBackend', 'Optimiser', 'Trial']
 
-# %% ../nbs/21_optimise.ipynb #9c6beb25
+# %% ../nbs/21_optimise.ipynb #c2c75776
 import math
 import warnings
 from collections.abc import Mapping
@@ -17,10 +17,10 @@ from .graph import unknown
 from .problem import Problem
 from .scopes import Scope, checked, task
 from .stages import StagedBackend, stages
-from .text import brief, shown
+from .text import brief, no_such, shown
 from .ucb import Choice, Features, Practical, Scale, Theory
 
-# %% ../nbs/21_optimise.ipynb #954d81cf
+# %% ../nbs/21_optimise.ipynb #1ef29858
 def merged(
     graph, # a `Graph`
     scopes # list of `Scope`s
@@ -31,7 +31,7 @@ def merged(
         return Scope({x: looks for x in s})
     return list(dict.fromkeys(s if len(stages(graph, s)) > 1 else joint(s) for s in scopes))
 
-# %% ../nbs/21_optimise.ipynb #80ea23d4
+# %% ../nbs/21_optimise.ipynb #367283c0
 class RandomBackend:
     "Uniformly random actions; the posterior is what all targets have in common"
     def __init__(self, actions, contexts=(), rng=None, scale=None): self.features, self.points, self.rng, self.scale = Features(actions, dict(contexts)), [], np.random.default_rng(0) if rng is None else rng, scale or Scale()
@@ -53,13 +53,13 @@ class RandomBackend:
 
 def _make(name): return RandomBackend if name == "random" else lambda *parts: make_backend(name, *parts)
 
-# %% ../nbs/21_optimise.ipynb #83df6fba
+# %% ../nbs/21_optimise.ipynb #39ff3940
 _schedules = dict(practical=Practical, theory=Theory)
 
 def _schedule(s, scope, arms):
     "The schedule of an arm: an object with `beta` and `rho`, or the name of one"
     if not isinstance(s, str): return s
-    if s not in _schedules: raise ValueError(unknown(s, _schedules, "a schedule"))
+    if s not in _schedules: raise ValueError(no_such("schedule", s, _schedules))
     return Practical() if s == "practical" else Theory(max(len(scope), 1), len(set().union(*scope.values()) - set(scope)), arms)
 
 class Optimiser:
@@ -74,7 +74,7 @@ class Optimiser:
         name="optimiser" # what it is called in tables
     ):
         if not isinstance(problem, Problem): raise ValueError(f"an optimiser needs a Problem, not {shown(problem)}")
-        if isinstance(rule, str) and rule not in rules: raise ValueError(unknown(rule, rules, "an arm rule"))
+        if isinstance(rule, str) and rule not in rules: raise ValueError(no_such("arm rule", rule, rules))
         if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0: raise ValueError(f"the seed should be a whole number of at least 0, not {shown(seed)}")
         t = task(problem.graph, problem.target, list(problem.actions), list(problem.contexts))
         self.problem, self.name, self.backend, self.seed, self.sign = problem, name, backend, int(seed), 1 if problem.maximise else -1
@@ -95,7 +95,7 @@ class Optimiser:
     def told(self): return len(self.rows)
     def __repr__(self): return f"{self.name}({', '.join(f'{a.scope}: {a.n}' for a in self.arms[:6])}{f' and {len(self.arms) - 6} more arms' if len(self.arms) > 6 else ''}; {self.told} told, {len(self.open)} open)"
 
-# %% ../nbs/21_optimise.ipynb #c4af952d
+# %% ../nbs/21_optimise.ipynb #34d540d5
 class Trial:
     "One experiment on its way: look at `needs`, `act`, until `ready`; then tell the optimiser what came out"
     def __init__(self, opt, number, arm): self._opt, self.number, self.arm, self.contexts, self.actions, self.done, self.choice, self.status = opt, number, arm, {}, {}, 0, None, "open"
@@ -115,7 +115,7 @@ class Trial:
         next_ = "tell its target" if self.ready else f"look at {', '.join(map(brief, self.needs))}, then act" if self.needs else "act"
         return f"Trial {self.number}: {self.scope}{'; saw ' + say(self.contexts) if self.contexts else ''}{'; set ' + say(self.actions) if self.actions else ''} ({next_ if self.status == 'open' else self.status})"
 
-# %% ../nbs/21_optimise.ipynb #44d8fb28
+# %% ../nbs/21_optimise.ipynb #b3ccb364
 @patch
 def ask(self: Optimiser) -> Trial:
     "Choose the scope of the next experiment"
@@ -125,7 +125,7 @@ def ask(self: Optimiser) -> Trial:
     self.arms[i].open += 1
     return trial
 
-# %% ../nbs/21_optimise.ipynb #13f54e7b
+# %% ../nbs/21_optimise.ipynb #5575e310
 def _plain(v): return v.item() if isinstance(v, np.generic) else v
 
 @patch
@@ -145,7 +145,7 @@ def _mine(self: Optimiser, trial):
     if trial._opt is not self: raise ValueError(f"trial {trial.number} belongs to another optimiser: tell the one that was asked")
     if trial.status != "open": raise ValueError(f"trial {trial.number} was {trial.status} already: ask for a new one")
 
-# %% ../nbs/21_optimise.ipynb #9c41f90c
+# %% ../nbs/21_optimise.ipynb #3ea4863a
 @patch
 def act(self: Trial,
     contexts=None # name -> value for all that the trial `needs`; other variables of the problem are ignored
@@ -165,7 +165,7 @@ def act(self: Trial,
     self.choice, self.done = choice, self.done + 1
     return dict(choice.action)
 
-# %% ../nbs/21_optimise.ipynb #57ac15e6
+# %% ../nbs/21_optimise.ipynb #684bebe6
 def _target(y):
     "`y` as a finite float"
     y = _plain(y)
@@ -192,7 +192,7 @@ def _point(self: Optimiser, i, point):
     self.arms[i].features.row(point)
     return {k: point[k] for k in self.arms[i].features.domains}
 
-# %% ../nbs/21_optimise.ipynb #ffee73f8
+# %% ../nbs/21_optimise.ipynb #49cc01d5
 @patch
 def tell(self: Optimiser,
     trial, # a `Trial`, or a frame of past experiments
@@ -236,7 +236,7 @@ def drop(self: Optimiser,
     self._mine(trial)
     self._close(trial, "dropped")
 
-# %% ../nbs/21_optimise.ipynb #9f7bf648
+# %% ../nbs/21_optimise.ipynb #47cd7ae2
 @patch
 def _tell_past(self: Optimiser, frame, scope):
     "Learn from a frame of past experiments"
@@ -255,7 +255,7 @@ def _tell_past(self: Optimiser, frame, scope):
         self._learn(i, point, y, self.asked, self._ucb(i, point))
         self.asked += 1
 
-# %% ../nbs/21_optimise.ipynb #6b8ce1b2
+# %% ../nbs/21_optimise.ipynb #dca94360
 @patch
 def run(self: Optimiser,
     env, # an `Environment`
