@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['method_parts', 'run', 'one_thread', 'play', 'Clock', 'experiment', 'cores', 'play_cells']
 
-# %% ../nbs/31_experiments.ipynb #254d5323
+# %% ../nbs/31_experiments.ipynb #a0d431e9
 import os
 import traceback
 from contextlib import contextmanager
@@ -16,7 +16,14 @@ from .records import Records, _versions, to_parquet
 from .text import no_such, shown
 from .worlds import environments
 
-# %% ../nbs/31_experiments.ipynb #ada6048f
+# %% ../nbs/31_experiments.ipynb #1a8eb879
+def _beta(text):
+    "A text as a number of at least 0"
+    try: b = float(text)
+    except ValueError: b = -1.
+    if not 0 <= b < np.inf: raise ValueError(f"beta should be a number of at least 0, not {shown(text)}")
+    return b
+
 def method_parts(
     text # such as "cocabo" or "cocabo:rule=paper,backend=botorch"
 ) -> tuple: # the function that makes the optimiser, and its options
@@ -27,12 +34,13 @@ def method_parts(
     allowed = {k: p.default for k, p in signature(make).parameters.items() if k in ("backend", "rule", "context", "schedule")}
     for part in filter(None, rest.split(",")):
         k, _, v = part.partition("=")
+        if k == "beta" and "schedule" in allowed: options["schedule"] = _beta(v); continue
         if k not in allowed: raise ValueError(no_such(f"option of {name}", k, allowed) if allowed else f"the method {name} has no options, but {shown(text)} has {shown(k)}")
         if isinstance(allowed[k], bool) and v not in ("yes", "no"): raise ValueError(f"the option {k} of {name} should be yes or no, not {shown(v)}")
         options[k] = v == "yes" if isinstance(allowed[k], bool) else v
     return make, options
 
-# %% ../nbs/31_experiments.ipynb #6293d9a4
+# %% ../nbs/31_experiments.ipynb #092f7a7f
 def run(
     env, # an `Environment`, or the name of one
     method="cocabo", # "cocabo", "cabo", "cobo", "gpucb", "random", with options as in "cocabo:rule=paper"
@@ -50,7 +58,7 @@ def _check_count(n, what):
     "Fail unless `n` is a whole number of at least 1"
     if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1: raise ValueError(f"the number of {what} should be a whole number of at least 1, not {shown(n)}")
 
-# %% ../nbs/31_experiments.ipynb #e7515a3b
+# %% ../nbs/31_experiments.ipynb #da352678
 @contextmanager
 def one_thread():
     "One thread for all numerical libraries, for the time of a `with` block"
@@ -62,6 +70,13 @@ def one_thread():
         with threadpool_limits(1): yield
     finally: torch.set_num_threads(n)
 
+def _truth(env, scopes):
+    "What is known about a world: its optimum, the direction, and what the scopes that were played are worth at best"
+    def known(f, *a):
+        try: return f(*a)
+        except ValueError: return None
+    return dict(optimum=known(lambda: env.optimum), maximise=env.problem.maximise, values={s: v for s in scopes if (v := known(env.value, s)) is not None})
+
 def play(
     env, # an `Environment`, or the name of one
     method, # as for `run`
@@ -72,10 +87,11 @@ def play(
     try:
         with one_thread():
             frame = run(env, method, steps, seed, progress=False)
+            about.update(_truth(environments[env] if isinstance(env, str) else env, frame.scope.unique()))
             return {**about, "seconds": float(frame.seconds.sum())}, to_parquet(frame, about), None
     except Exception: return about, None, traceback.format_exc()
 
-# %% ../nbs/31_experiments.ipynb #e5394222
+# %% ../nbs/31_experiments.ipynb #324b4f00
 def _here(tasks):
     "One after the other, in this process"
     for t in tasks: yield play(*t)
@@ -103,7 +119,7 @@ def _on_cluster(tasks, address):
             else: yield dict(world=env if isinstance(env, str) else env.name, method=method, seed=seed, steps=steps), None, f"the cluster gave up: {f.exception()!r}"
             f.release()
 
-# %% ../nbs/31_experiments.ipynb #93156f32
+# %% ../nbs/31_experiments.ipynb #eb8ba394
 class Clock:
     "How long the rest of a grid will take"
     def __init__(self,
@@ -130,7 +146,7 @@ class Clock:
         s = self.seconds
         return "?" if s is None else f"{s:.0f} s" if s < 90 else f"{s/60:.0f} min" if s < 5400 else f"{s/3600:.1f} h"
 
-# %% ../nbs/31_experiments.ipynb #aa105f8c
+# %% ../nbs/31_experiments.ipynb #2cab1ef6
 def _grid(worlds, methods, seeds, steps):
     "The parts of a grid as lists, checked"
     if isinstance(worlds, str) or not hasattr(worlds, "__iter__"): worlds = [worlds]
@@ -145,7 +161,7 @@ def _grid(worlds, methods, seeds, steps):
         for m in methods: make, options = method_parts(m); make(env.problem, **options)
     return worlds, methods, seeds, steps
 
-# %% ../nbs/31_experiments.ipynb #570847c7
+# %% ../nbs/31_experiments.ipynb #ee89ce9c
 def experiment(
     worlds, # names, or `Environment`s
     methods=("cocabo", "cabo", "cobo"), # as for `run`
@@ -164,7 +180,7 @@ def cores():
     "How many processors this process may use"
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
-# %% ../nbs/31_experiments.ipynb #f849ff44
+# %% ../nbs/31_experiments.ipynb #ccc09199
 def play_cells(
     cells, # list of pairs: a world (name or `Environment`) and a method
     seeds, steps, folder, jobs=None, dask=None, progress=True # as for `experiment`

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['kernels', 'correlation', 'squared_distance', 'cholesky', 'Prior', 'evidence', 'GP', 'Watch']
 
-# %% ../nbs/10_gp.ipynb #89d04c5d
+# %% ../nbs/10_gp.ipynb #4473881d
 import math
 import weakref
 from contextlib import contextmanager
@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from fastcore.basics import patch
 
-# %% ../nbs/10_gp.ipynb #ec04eb54
+# %% ../nbs/10_gp.ipynb #1fdd1e9d
 kernels = "matern", "se"
 
 def correlation(
@@ -30,7 +30,7 @@ def correlation(
     a = r.add_(1).mul_(e)
     return torch.addcmul(a, r2, e, value=5/3), a.mul_(-5/6)
 
-# %% ../nbs/10_gp.ipynb #d5ebeb06
+# %% ../nbs/10_gp.ipynb #de0a58d0
 def squared_distance(
     A, B # tensors with one point per row, already divided by the lengths
 ):
@@ -38,7 +38,7 @@ def squared_distance(
     r2 = torch.addmm((B*B).sum(1), A, B.T, alpha=-2)
     return r2.add_((A*A).sum(1)[:, None]).clamp_(min=0)
 
-# %% ../nbs/10_gp.ipynb #ab8d0c15
+# %% ../nbs/10_gp.ipynb #77ad1b05
 def cholesky(
     K # a symmetric positive (semi)definite tensor
 ):
@@ -52,7 +52,7 @@ def cholesky(
         L, failed = torch.linalg.cholesky_ex(K + jitter*torch.eye(len(K), dtype=K.dtype))
     return L
 
-# %% ../nbs/10_gp.ipynb #dd3d5238
+# %% ../nbs/10_gp.ipynb #183b12e4
 @dataclass(frozen=True)
 class Prior:
     "Normal priors on the logarithms of the hyper-parameters, as (median, standard deviation of the logarithm)"
@@ -68,7 +68,7 @@ class Prior:
         (l, ls), (a, sa), (v, sv) = self.length, self.signal, self.noise
         return np.r_[np.full(width, math.log(l*math.sqrt(max(width, 1)))), math.log(a), math.log(v)], np.r_[np.full(width, ls), sa, sv]
 
-# %% ../nbs/10_gp.ipynb #548f1567
+# %% ../nbs/10_gp.ipynb #f0e127b8
 def evidence(
     t, # logarithms of the lengths, of the signal and of the noise variance
     X, # points, one per row
@@ -104,7 +104,7 @@ def evidence(
     value += -.5*(e@e) - np.log(spread).sum() - .5*(m/prior.mean)**2 - math.log(prior.mean) - .5*(d + 3)*math.log(2*math.pi)
     return float(value), gradient - e/spread, m
 
-# %% ../nbs/10_gp.ipynb #d9acbd73
+# %% ../nbs/10_gp.ipynb #6e47d327
 class GP:
     "A Gaussian process that can be appended to"
     def __init__(self,
@@ -129,7 +129,7 @@ class GP:
             if n: new[(slice(n),)*(1 + (name == "W"))] = getattr(self, name)[(slice(n),)*(1 + (name == "W"))]
             setattr(self, name, new)
 
-# %% ../nbs/10_gp.ipynb #bcc3171f
+# %% ../nbs/10_gp.ipynb #c46d22c1
 @patch
 def set(self: GP,
     t, # logarithms of the lengths, of the signal and of the noise variance, in scaled units
@@ -153,7 +153,7 @@ def factor(self: GP):
     self.fitted = n
     for w in self.watches: w.refresh()
 
-# %% ../nbs/10_gp.ipynb #71d878a9
+# %% ../nbs/10_gp.ipynb #87b7ac67
 @patch
 def add(self: GP,
     x, # a point: a tensor with `width` entries
@@ -171,12 +171,12 @@ def add(self: GP,
     self.n += 1
     for w in self.watches: w.update(scaled, v, delta)
 
-# %% ../nbs/10_gp.ipynb #2434bb72
+# %% ../nbs/10_gp.ipynb #c5941b6b
 @patch
 def _whitened(self: GP, Z):
-    "W k(X, Z), and the derivative of the correlations by the squared distance"
-    k, slope = correlation(self.kernel, squared_distance(self.scaled[:self.n], Z/self.lengths))
-    return self.W[:self.n, :self.n]@k.mul_(self.signal), slope
+    "k(Z, X) W^T, and the derivative of the correlations by the squared distance: a row for each point"
+    k, slope = correlation(self.kernel, squared_distance(Z/self.lengths, self.scaled[:self.n]))
+    return k.mul_(self.signal)@self.W[:self.n, :self.n].T, slope
 
 @patch
 def posterior(self: GP,
@@ -184,9 +184,9 @@ def posterior(self: GP,
 ) -> tuple: # tensors: mean and standard deviation of the function (not of a noisy observation)
     "What is known about the function at some points"
     V, _ = self._whitened(Z)
-    return self.mean + self.u[:self.n]@V, (self.signal - (V*V).sum(0)).clamp_(min=1e-12*self.signal).sqrt_()
+    return self.mean + V@self.u[:self.n], (self.signal - (V*V).sum(1)).clamp_(min=1e-12*self.signal).sqrt_()
 
-# %% ../nbs/10_gp.ipynb #27ed1f19
+# %% ../nbs/10_gp.ipynb #d3250105
 @patch
 def gpytorch(self: GP) -> tuple: # model, likelihood
     "The same process as a GPyTorch model, on scaled targets, with its priors"
@@ -210,7 +210,7 @@ def gpytorch(self: GP) -> tuple: # model, likelihood
     model.mean_module.register_prior("mean_prior", normal(0., self.prior.mean), lambda m: m.constant)
     return model, likelihood
 
-# %% ../nbs/10_gp.ipynb #ede6e7aa
+# %% ../nbs/10_gp.ipynb #ef2b014e
 @patch
 def fit(self: GP,
     loc=0., scale=1., # the affine map that all arms share
@@ -250,7 +250,7 @@ def due(self: GP,
     "Is it time to learn the hyper-parameters again?"
     return self.n > self.fitted and self.n >= growth*self.fitted
 
-# %% ../nbs/10_gp.ipynb #e44b1c47
+# %% ../nbs/10_gp.ipynb #95d3561d
 @patch
 def weights(self: GP):
     "alpha = K^-1 (y - mean), the weights of the data in the posterior mean"
@@ -265,12 +265,12 @@ def ucb(self: GP,
 ) -> tuple: # values, and gradients by the chosen columns
     "Upper confidence bound and its gradient"
     W, (V, slope), l = self.W[:self.n, :self.n], self._whitened(Z), self.lengths[columns]
-    sd = (self.signal - (V*V).sum(0)).clamp_(min=1e-12*self.signal).sqrt_()
-    A = (alpha[:, None] - (root/sd)*(W.T@V)).mul_(slope).mul_(2*self.signal)
-    gradient = (Z[:, columns]/l*A.sum(0)[:, None] - A.T@self.scaled[:self.n, columns])/l
-    return self.mean + self.u[:self.n]@V + root*sd, gradient
+    sd = (self.signal - (V*V).sum(1)).clamp_(min=1e-12*self.signal).sqrt_()
+    A = (alpha - (root/sd)[:, None]*(V@W)).mul_(slope).mul_(2*self.signal)
+    gradient = (Z[:, columns]/l*A.sum(1)[:, None] - A@self.scaled[:self.n, columns])/l
+    return self.mean + V@self.u[:self.n] + root*sd, gradient
 
-# %% ../nbs/10_gp.ipynb #e28bd3a3
+# %% ../nbs/10_gp.ipynb #9401ab52
 @patch
 @contextmanager
 def pretend(self: GP,
@@ -283,7 +283,7 @@ def pretend(self: GP,
         yield self
     finally: self.n, self.watches = n, watches
 
-# %% ../nbs/10_gp.ipynb #b03d0a3c
+# %% ../nbs/10_gp.ipynb #790fc79b
 class Watch:
     "The posterior of a `GP` on a fixed set of points, kept current"
     def __init__(self,
@@ -298,7 +298,7 @@ class Watch:
         "Compute everything from the current factor"
         gp, self.scaled = self.gp, self.Z/self.gp.lengths
         self.V = torch.zeros(len(gp.y), len(self.Z), dtype=torch.float64)
-        self.V[:gp.n] = gp._whitened(self.Z)[0]
+        self.V[:gp.n] = gp._whitened(self.Z)[0].T
         self.mean, self.variance = gp.mean + gp.u[:gp.n]@self.V[:gp.n], gp.signal - (self.V[:gp.n]**2).sum(0)
 
     def update(self, scaled, v, delta):

@@ -5,9 +5,10 @@
 # %% auto #0
 __all__ = ['to_parquet', 'Damaged', 'read_run', 'write_whole', 'Records']
 
-# %% ../nbs/31_records.ipynb #82568414
+# %% ../nbs/31_records.ipynb #dc49ef6d
 import json
 import os
+import re
 import warnings
 from contextlib import contextmanager
 from hashlib import sha256
@@ -15,7 +16,7 @@ from pathlib import Path
 from fastcore.basics import patch
 from .text import shown
 
-# %% ../nbs/31_records.ipynb #086615f6
+# %% ../nbs/31_records.ipynb #02e6486a
 _key, _form, _zeros = b"cocabo", 1, b"0"*64
 
 def to_parquet(
@@ -33,7 +34,7 @@ def to_parquet(
     if data.count(_zeros) != 1: raise ValueError("the run cannot be told from its checksum")
     return data.replace(_zeros, sha256(data).hexdigest().encode())
 
-# %% ../nbs/31_records.ipynb #a89a5cab
+# %% ../nbs/31_records.ipynb #659b33f5
 class Damaged(ValueError):
     "A file that is not a whole run"
 
@@ -56,7 +57,7 @@ def read_run(
     for c in {"contexts", "actions"} & set(frame): frame[c] = frame[c].map(json.loads)
     return frame, about
 
-# %% ../nbs/31_records.ipynb #8cf71bc9
+# %% ../nbs/31_records.ipynb #56b09bae
 def write_whole(
     file, # where
     data # bytes
@@ -75,7 +76,7 @@ def write_whole(
         half.unlink(missing_ok=True)
         raise
 
-# %% ../nbs/31_records.ipynb #44dab246
+# %% ../nbs/31_records.ipynb #b87a322c
 class Records:
     "A folder of runs"
     def __init__(self,
@@ -105,7 +106,7 @@ def files(self: Records,
     def order(p): return p.parent.parent.name, p.parent.name, len(p.name), p.name
     return sorted((p for p in self.folder.glob(f"*/*/*.{end}") if not p.name.startswith(".")), key=order)
 
-# %% ../nbs/31_records.ipynb #1b8816ea
+# %% ../nbs/31_records.ipynb #6d041e49
 def _versions():
     "What decides the numbers: versions of cocabo and of what it computes with"
     import numpy, scipy, torch, cocabo
@@ -121,7 +122,7 @@ def manifest(self: Records) -> dict: # empty if there is none
     except (ValueError, TypeError): pass
     raise Damaged(f"the file {self.file} is not a manifest of runs: restore it, or give another folder")
 
-# %% ../nbs/31_records.ipynb #66283fa6
+# %% ../nbs/31_records.ipynb #17e8816c
 @patch
 def prepare(self: Records,
     worlds, methods, seeds, # lists
@@ -129,6 +130,8 @@ def prepare(self: Records,
 ):
     "Make the folder ready for these runs, or say why it cannot hold them"
     m, now = self.manifest, _versions()
+    for name in (*worlds, *methods):
+        if not re.fullmatch(r"\w[\w.+=,: -]*", name): raise ValueError(f"{shown(name)} cannot be the name of a folder: use letters, digits and . + = , -")
     if m and m["format"] > _form: raise ValueError(f"the folder {self.folder} was written by a newer cocabo: update, or give another folder")
     if m and m["versions"]["cocabo"] != now["cocabo"]: raise ValueError(f"the folder {self.folder} holds runs of cocabo {m['versions']['cocabo']}, and this is {now['cocabo']}: give another folder")
     if m and m["steps"] != steps: raise ValueError(f"the folder {self.folder} holds runs of {m['steps']} steps: ask for {m['steps']}, or give another folder")
@@ -137,7 +140,7 @@ def prepare(self: Records,
     new = dict(format=_form, steps=steps, versions=m.get("versions", now), worlds=both("worlds", worlds), methods=both("methods", methods), seeds=both("seeds", map(int, seeds)))
     if new != m: write_whole(self.file, (json.dumps(new, indent=1) + "\n").encode())
 
-# %% ../nbs/31_records.ipynb #5fe430c1
+# %% ../nbs/31_records.ipynb #8fc4e920
 @patch
 def add(self: Records,
     about, # what the run was: world, method, seed, …
@@ -167,28 +170,33 @@ def has(self: Records, world, method, seed) -> bool:
         warnings.warn(f"{e}; it was renamed to {p.name}.damaged, and the run is done again", stacklevel=2)
         return False
 
-# %% ../nbs/31_records.ipynb #a5f644ea
+# %% ../nbs/31_records.ipynb #a47ea7cb
 @patch
 def load(self: Records,
-    columns=("step", "scope", "y", "expected", "regret", "seconds"),
+    columns=("step", "scope", "y", "regret", "seconds"),
     worlds=None, methods=None # only these; None: all
-): # a frame: world, method, seed, and the columns
+): # a frame: world, method, seed, the columns, noisy, right
     "All runs of the folder"
+    import numpy as np
     import pandas as pd
+    columns = list(dict.fromkeys(["step", "scope", "y", *columns]))
     if not self.folder.exists(): raise ValueError(f"there is no folder {self.folder}: give one that 'cocabo run' or 'cocabo reproduce' has filled")
     mine, parts, bad = self.manifest.get("versions", {}).get("cocabo"), [], []
     for p in self.files():
-        try: frame, about = read_run(p, list(columns))
+        try: frame, about = read_run(p, columns)
         except Damaged: bad.append(p); continue
         if mine and about.get("cocabo") != mine: bad.append(p); continue
         if worlds and about["world"] not in worlds or methods and about["method"] not in methods: continue
-        parts.append(frame.assign(world=about["world"], method=about["method"], seed=about["seed"]))
+        best, values = about.get("optimum"), about.get("values", {})
+        sign, best = 1 if about.get("maximise", True) else -1, np.nan if best is None else best
+        right = {s: abs(v - best) < 1e-9 for s, v in values.items()}
+        parts.append(frame.assign(world=about["world"], method=about["method"], seed=about["seed"], noisy=sign*(best - frame.y), right=frame.scope.map(right).fillna(False).astype(float)))
     if bad: warnings.warn(f"{len(bad)} file{'s' * (len(bad) > 1)} left out, damaged or of another version: {', '.join(str(p.relative_to(self.folder)) for p in bad[:5])}{' …' * (len(bad) > 5)}", stacklevel=2)
     if not parts: raise ValueError(f"there are no runs in {self.folder}: fill it with 'cocabo run' or 'cocabo reproduce'")
     out = pd.concat(parts, ignore_index=True)
-    return out[["world", "method", "seed", *columns]]
+    return out[["world", "method", "seed", *columns, "noisy", "right"]]
 
-# %% ../nbs/31_records.ipynb #a7339839
+# %% ../nbs/31_records.ipynb #3b508ec3
 @patch
 @contextmanager
 def locked(self: Records):

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['Features', 'Scale', 'Practical', 'Theory', 'spread', 'climb', 'maximise_ucb', 'Choice', 'Backend', 'GPBackend']
 
-# %% ../nbs/11_ucb.ipynb #9f0ef499
+# %% ../nbs/11_ucb.ipynb #c1d6a66b
 import math
 from dataclasses import dataclass
 from itertools import product
@@ -18,7 +18,7 @@ from .graph import unknown
 from .space import Category, Integer, Real
 from .text import brief, shown
 
-# %% ../nbs/11_ucb.ipynb #72bfdc88
+# %% ../nbs/11_ucb.ipynb #dff98a88
 class Features:
     "The columns of a model of one scope: first its actions, then its contexts"
     def __init__(self,
@@ -36,7 +36,7 @@ class Features:
 
     def __repr__(self): return f"Features({', '.join(map(brief, self.actions)) or 'nothing'} | {', '.join(map(brief, self.contexts)) or 'nothing'}: {self.width} columns)"
 
-# %% ../nbs/11_ucb.ipynb #9d364c1c
+# %% ../nbs/11_ucb.ipynb #a5c55b87
 def _number(name, v):
     "`v` as a finite float"
     if isinstance(v, (bool, np.bool_)): return float(v)
@@ -64,7 +64,7 @@ def _near(d, v):
     w = d.clip(v)
     return abs(w - v) <= 1e-9*(d.high - d.low)
 
-# %% ../nbs/11_ucb.ipynb #2fcce175
+# %% ../nbs/11_ucb.ipynb #87beddaa
 @patch
 def row(self: Features,
     point # name -> value, for all actions and contexts
@@ -91,7 +91,7 @@ def encode(self: Features,
         points = [dict(zip(names, values)) for values in zip(*(np.asarray(points[n], dtype=object) for n in names))]
     return np.array([self.row(p) for p in points]).reshape(len(points), self.width)
 
-# %% ../nbs/11_ucb.ipynb #3139c334
+# %% ../nbs/11_ucb.ipynb #f50c8ff9
 @patch
 def at(self: Features,
     context # name -> value, for all contexts; other names are ignored
@@ -105,7 +105,7 @@ def at(self: Features,
         elif v >= 0: out[s.start + v] = math.sqrt(.5)
     return out
 
-# %% ../nbs/11_ucb.ipynb #193430bc
+# %% ../nbs/11_ucb.ipynb #95ef4e6a
 @patch
 def lift(self: Features,
     U # one column per action, in [0, 1]
@@ -129,7 +129,7 @@ def decode(self: Features,
     def value(d, s): return d.values[int(np.argmax(row[s]))] if isinstance(d, Category) else d.from_unit(float(row[s.start]))
     return {x: value(d, self.columns[x]) for x, d in self.actions.items()}
 
-# %% ../nbs/11_ucb.ipynb #7d88cb16
+# %% ../nbs/11_ucb.ipynb #54bbdd35
 @patch
 def learn(self: Features,
     points # list of dictionaries
@@ -142,7 +142,7 @@ def learn(self: Features,
         elif seen: self.ranges[c] = seen[0] - .5, seen[0] + .5
     return self.ranges != old
 
-# %% ../nbs/11_ucb.ipynb #b41c3b0e
+# %% ../nbs/11_ucb.ipynb #c50036fc
 class Scale:
     "Mean and standard deviation of all targets so far, over all arms"
     def __init__(self): self.n, self.mean, self._squares, self.top = 0, 0., 0., 0.
@@ -165,7 +165,7 @@ class Scale:
 
     def __repr__(self): return f"Scale({self.n} targets: {self.mean:.4g} ± {self.sd:.3g})"
 
-# %% ../nbs/11_ucb.ipynb #8b0cabff
+# %% ../nbs/11_ucb.ipynb #8c14c615
 @dataclass(frozen=True)
 class Practical:
     "Constant optimism that works with hundreds of experiments"
@@ -191,7 +191,7 @@ class Theory:
         m, all_, box = self.arms, self.d + self.looks, max(self.d, self.looks)
         return scale.sd*self.phi*(math.sqrt(math.log(4*m*all_*self.psi/self.delta)) + box*math.log(4*m*(all_*self.psi + 2*self._pi(n))/self.delta))
 
-# %% ../nbs/11_ucb.ipynb #b9f943cd
+# %% ../nbs/11_ucb.ipynb #104bffd1
 def spread(
     n, # number of points
     d, # dimensions
@@ -202,7 +202,7 @@ def spread(
     for _ in range(40): phi = (1 + phi)**(1/(d + 1))
     return (rng.random(d) + np.arange(n)[:, None]*phi**-np.arange(1., d + 1)) % 1
 
-# %% ../nbs/11_ucb.ipynb #dc2b4cba
+# %% ../nbs/11_ucb.ipynb #50a58a2d
 @patch
 def candidates(self: Features,
     rng, # a numpy Generator
@@ -244,7 +244,7 @@ def _crossed(self: Features, U):
     U[:, at] = np.repeat(combos, each, axis=0)
     return self.lift(U)
 
-# %% ../nbs/11_ucb.ipynb #264eadff
+# %% ../nbs/11_ucb.ipynb #ccd8292b
 def climb(
     slope, # Z -> (values, gradients by the columns that move), tensors
     Z, # starts, one per row; float64 tensor
@@ -272,7 +272,7 @@ def climb(
         Z[:, columns] = x
     return best, values
 
-# %% ../nbs/11_ucb.ipynb #af9a400e
+# %% ../nbs/11_ucb.ipynb #0cb83eb0
 def maximise_ucb(
     features, # the `Features` of the scope
     Z, # candidates: all columns, one point per row
@@ -295,7 +295,7 @@ def maximise_ucb(
         row, height = around[int(g.argmax())], float(g.max())
     return row, height
 
-# %% ../nbs/11_ucb.ipynb #11066d1d
+# %% ../nbs/11_ucb.ipynb #2c6b4483
 @dataclass(frozen=True)
 class Choice:
     "What a backend would do at a context"
@@ -310,7 +310,7 @@ class Backend(Protocol):
     def maximise(self, context: dict, beta: float = 1., pending=()) -> Choice: "The best upper confidence bound at a context, while experiments at the points `pending` are running"
     def posterior(self, points) -> tuple: "Mean and standard deviation of the function at points: arrays in units of the target"
 
-# %% ../nbs/11_ucb.ipynb #25ea3d12
+# %% ../nbs/11_ucb.ipynb #bf1596a4
 class GPBackend:
     "A `GP` on the actions and contexts of one scope"
     def __init__(self,
@@ -329,7 +329,7 @@ class GPBackend:
 
     def __repr__(self): return f"GPBackend({self.features}, {self.gp})"
 
-# %% ../nbs/11_ucb.ipynb #dd0f6f40
+# %% ../nbs/11_ucb.ipynb #39db4aa6
 @patch
 def observe(self: GPBackend,
     point, # name -> value, for all actions and contexts of the scope
@@ -358,7 +358,7 @@ def _ready(self: GPBackend):
     gp, s = self.gp, self.scale
     if not gp.n: gp.set(gp.prior.normal(gp.width)[0], s.mean, s.sd, s.mean)
 
-# %% ../nbs/11_ucb.ipynb #7c0ec4b8
+# %% ../nbs/11_ucb.ipynb #0f3824c7
 @patch
 def maximise(self: GPBackend,
     context, # name -> value
@@ -379,7 +379,7 @@ def maximise(self: GPBackend,
         mean, sd = gp.posterior(row[None])
     return Choice(f.decode(row.numpy()), ucb, float(mean), float(sd))
 
-# %% ../nbs/11_ucb.ipynb #94280daa
+# %% ../nbs/11_ucb.ipynb #2dd08893
 @patch
 def extra(self: GPBackend) -> dict: # JSON-safe
     "What a backend knows beyond its points and targets"
