@@ -5,13 +5,13 @@
 # %% auto #0
 __all__ = []
 
-# %% ../nbs/50_api.ipynb #ef7457b1
+# %% ../nbs/50_api.ipynb #b3e028ff
 from importlib import import_module
 
-# %% ../nbs/50_api.ipynb #3f4c4fd1
+# %% ../nbs/50_api.ipynb #62fc2c0c
 __version__ = "0.1.0"
 
-# %% ../nbs/50_api.ipynb #88fec532
+# %% ../nbs/50_api.ipynb #8f57903d
 _home = {
     "space": ["Real", "Integer", "Category"],
     "graph": ["Graph"],
@@ -26,10 +26,15 @@ _home = {
     "scm": ["SCM"],
     "environment": ["Environment"],
     "worlds": ["environments", "noise_world"],
+    "records": ["Records"],
+    "experiments": ["run", "experiment"],
+    "summaries": [],
+    "plot": [],
+    "paper": [],
 }
 __all__ = [name for names in _home.values() for name in names]
 
-# %% ../nbs/50_api.ipynb #6b7c91f7
+# %% ../nbs/50_api.ipynb #96ac897b
 def __getattr__(name):
     "Load the module that holds `name`, on first use."
     if name in _home: return import_module(f"cocabo.{name}")
@@ -39,7 +44,7 @@ def __getattr__(name):
             return value
     raise AttributeError(f"cocabo has no {name!r}; its public names are {', '.join(__all__)}")
 
-# %% ../nbs/50_api.ipynb #87dc5590
+# %% ../nbs/50_api.ipynb #a7310818
 def __dir__():
     "What tab completion offers."
     return sorted({*globals(), *_home, *__all__})

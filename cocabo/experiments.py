@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['method_parts', 'run', 'one_thread', 'play', 'Clock', 'experiment', 'cores', 'play_cells']
 
-# %% ../nbs/31_experiments.ipynb #a0d431e9
+# %% ../nbs/31_experiments.ipynb #4051c9ae
 import os
 import traceback
 from contextlib import contextmanager
@@ -16,7 +16,7 @@ from .records import Records, _versions, to_parquet
 from .text import no_such, shown
 from .worlds import environments
 
-# %% ../nbs/31_experiments.ipynb #1a8eb879
+# %% ../nbs/31_experiments.ipynb #810f942e
 def _beta(text):
     "A text as a number of at least 0"
     try: b = float(text)
@@ -40,7 +40,7 @@ def method_parts(
         options[k] = v == "yes" if isinstance(allowed[k], bool) else v
     return make, options
 
-# %% ../nbs/31_experiments.ipynb #092f7a7f
+# %% ../nbs/31_experiments.ipynb #c6389e1f
 def run(
     env, # an `Environment`, or the name of one
     method="cocabo", # "cocabo", "cabo", "cobo", "gpucb", "random", with options as in "cocabo:rule=paper"
@@ -58,7 +58,7 @@ def _check_count(n, what):
     "Fail unless `n` is a whole number of at least 1"
     if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1: raise ValueError(f"the number of {what} should be a whole number of at least 1, not {shown(n)}")
 
-# %% ../nbs/31_experiments.ipynb #da352678
+# %% ../nbs/31_experiments.ipynb #f4aa43cc
 @contextmanager
 def one_thread():
     "One thread for all numerical libraries, for the time of a `with` block"
@@ -91,7 +91,7 @@ def play(
             return {**about, "seconds": float(frame.seconds.sum())}, to_parquet(frame, about), None
     except Exception: return about, None, traceback.format_exc()
 
-# %% ../nbs/31_experiments.ipynb #324b4f00
+# %% ../nbs/31_experiments.ipynb #557a5903
 def _here(tasks):
     "One after the other, in this process"
     for t in tasks: yield play(*t)
@@ -105,21 +105,25 @@ def _in_processes(tasks, jobs):
             yield from Parallel(return_as="generator_unordered", batch_size=1, pre_dispatch=2*jobs)(delayed(play)(*t) for t in tasks)
     except TerminatedWorkerError: raise OSError("a worker process died, perhaps for lack of memory; what was finished is kept: start again, with fewer jobs") from None
 
-def _on_cluster(tasks, address):
-    "On a Dask cluster"
-    try: from distributed import Client, as_completed
+def _client(address):
+    "A connection to a Dask cluster"
+    try: from distributed import Client
     except ImportError: raise ValueError("a Dask cluster needs the package distributed: pip install 'cocabo[dask]'") from None
-    try: client = Client(address, timeout="10s", set_as_default=False)
-    except (OSError, ValueError) as e: raise ValueError(f"there is no Dask scheduler at {shown(address)}: {e or type(e).__name__}") from None
+    try: return Client(address, timeout="10s", set_as_default=False)
+    except (OSError, ValueError) as e: raise ValueError(f"there is no Dask scheduler at {shown(address)}: give its address, such as tcp://127.0.0.1:8786") from None
+
+def _on_cluster(tasks, client):
+    "On a Dask cluster"
+    from distributed import as_completed
     with client:
         futures = {client.submit(play, *t, pure=False, retries=2): t for t in tasks}
-        for f in as_completed(futures):
+        for f in as_completed(list(futures), loop=client.loop):
             env, method, seed, steps = futures[f]
             if f.status == "finished": yield f.result()
             else: yield dict(world=env if isinstance(env, str) else env.name, method=method, seed=seed, steps=steps), None, f"the cluster gave up: {f.exception()!r}"
             f.release()
 
-# %% ../nbs/31_experiments.ipynb #eb8ba394
+# %% ../nbs/31_experiments.ipynb #0e961fbc
 class Clock:
     "How long the rest of a grid will take"
     def __init__(self,
@@ -146,7 +150,7 @@ class Clock:
         s = self.seconds
         return "?" if s is None else f"{s:.0f} s" if s < 90 else f"{s/60:.0f} min" if s < 5400 else f"{s/3600:.1f} h"
 
-# %% ../nbs/31_experiments.ipynb #2cab1ef6
+# %% ../nbs/31_experiments.ipynb #b0fac817
 def _grid(worlds, methods, seeds, steps):
     "The parts of a grid as lists, checked"
     if isinstance(worlds, str) or not hasattr(worlds, "__iter__"): worlds = [worlds]
@@ -161,7 +165,7 @@ def _grid(worlds, methods, seeds, steps):
         for m in methods: make, options = method_parts(m); make(env.problem, **options)
     return worlds, methods, seeds, steps
 
-# %% ../nbs/31_experiments.ipynb #ee89ce9c
+# %% ../nbs/31_experiments.ipynb #a387dde3
 def experiment(
     worlds, # names, or `Environment`s
     methods=("cocabo", "cabo", "cobo"), # as for `run`
@@ -180,7 +184,7 @@ def cores():
     "How many processors this process may use"
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
-# %% ../nbs/31_experiments.ipynb #ccc09199
+# %% ../nbs/31_experiments.ipynb #73e1bcdc
 def play_cells(
     cells, # list of pairs: a world (name or `Environment`) and a method
     seeds, steps, folder, jobs=None, dask=None, progress=True # as for `experiment`
@@ -190,13 +194,16 @@ def play_cells(
     jobs = cores() if jobs is None else jobs
     _check_count(jobs, "jobs")
     def name(w): return w if isinstance(w, str) else w.name
-    records = Records(folder)
-    records.prepare({name(w) for w, _ in cells}, {m for _, m in cells}, seeds, steps)
+    records, client = Records(folder), _client(dask) if dask else None
+    try: records.prepare({name(w) for w, _ in cells}, {m for _, m in cells}, seeds, steps)
+    except Exception:
+        if client: client.close()
+        raise
     with records.locked():
         every = [(w, m, s, steps) for s in seeds for w, m in cells]
         todo = [t for t in every if not records.has(name(t[0]), t[1], t[2])]
         clock, failed = Clock([(name(w), m) for w, m, *_ in todo], jobs), 0
-        results = _on_cluster(todo, dask) if dask else _here(todo) if jobs == 1 else _in_processes(todo, jobs)
+        results = _on_cluster(todo, client) if dask else _here(todo) if jobs == 1 else _in_processes(todo, jobs)
         with tqdm(total=len(every), initial=len(every) - len(todo), disable=not progress, desc="runs", bar_format="{desc}: {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} [{elapsed}{postfix}]") as bar:
             for about, data, error in results:
                 if error is None: records.add(about, data)

@@ -5,17 +5,17 @@
 # %% auto #0
 __all__ = ['method_kinds', 'CoCaBO', 'CaBO', 'CoBO', 'GPUCB', 'RandomSearch', 'Optimiser', 'Trial']
 
-# %% ../nbs/25_methods.ipynb #730381be
+# %% ../nbs/25_methods.ipynb #01d99f7d
 import cocabo.policy
 import cocabo.saving
 from .optimise import Optimiser, Trial
 from .problem import Problem
 from .scopes import Scope, pomis
 
-# %% ../nbs/25_methods.ipynb #f2d4d2af
+# %% ../nbs/25_methods.ipynb #b597253c
 _all_ = ["Optimiser", "Trial"]
 
-# %% ../nbs/25_methods.ipynb #d82ecdc7
+# %% ../nbs/25_methods.ipynb #4a30968d
 def CoCaBO(
     problem, # a `Problem`
     seed=0, # of the random generator
@@ -23,30 +23,52 @@ def CoCaBO(
     rule="pooled", # arm rule: "pooled", "paper"
     scopes=None, # the arms; None: the possibly optimal scopes of the problem
     context=True, # False: remove all contexts (an ablation)
-    schedule="practical" # or "theory"
+    schedule="practical" # or "theory", or a number (beta)
 ) -> Optimiser:
     "Contextual causal Bayesian optimisation: choose among the possibly optimal scopes, look, and set"
     scopes = problem.scopes() if scopes is None and isinstance(problem, Problem) else scopes or []
     if not context: scopes = list(dict.fromkeys(Scope({x: () for x in (s if isinstance(s, Scope) else Scope(s))}) for s in scopes))
     return Optimiser(problem, scopes, rule, backend, schedule, seed, "CoCaBO" if context else "CoCaBO without context")
 
-def CaBO(problem, seed=0, backend="gp", schedule="practical") -> Optimiser:
+# %% ../nbs/25_methods.ipynb #e21e514e
+def CaBO(
+    problem, # a `Problem`
+    seed=0, # of the random generator
+    backend="gp", # model of an arm
+    schedule="practical" # or "theory", or a number (beta)
+) -> Optimiser:
     "Causal Bayesian optimisation: choose among the possibly optimal sets of actions, without looking"
     sets = pomis(problem.graph, problem.target, list(problem.actions))
     return Optimiser(problem, [Scope({x: () for x in s}) for s in sets], "acquisition", backend, schedule, seed, "CaBO")
 
-def CoBO(problem, seed=0, backend="gp", schedule="practical") -> Optimiser:
+# %% ../nbs/25_methods.ipynb #162a42f1
+def CoBO(
+    problem, # a `Problem`
+    seed=0, # of the random generator
+    backend="gp", # model of the only arm
+    schedule="practical" # or "theory", or a number (beta)
+) -> Optimiser:
     "Contextual Bayesian optimisation: set all actions, after looking at all contexts that no action influences"
     looks = set(problem.contexts) - set(problem.actions) - problem.graph.descendants(problem.actions)
     return Optimiser(problem, [Scope({x: looks for x in problem.actions})], "paper", backend, schedule, seed, "CoBO")
 
-def GPUCB(problem, seed=0, backend="gp", schedule="practical") -> Optimiser:
+# %% ../nbs/25_methods.ipynb #ed2bb227
+def GPUCB(
+    problem, # a `Problem`
+    seed=0, # of the random generator
+    backend="gp", # model of the only arm
+    schedule="practical" # or "theory", or a number (beta)
+) -> Optimiser:
     "Plain Bayesian optimisation: set all actions, look at nothing"
     return Optimiser(problem, [Scope({x: () for x in problem.actions})], "paper", backend, schedule, seed, "GPUCB")
 
-def RandomSearch(problem, seed=0) -> Optimiser:
+# %% ../nbs/25_methods.ipynb #810038fa
+def RandomSearch(
+    problem, # a `Problem`
+    seed=0 # of the random generator
+) -> Optimiser:
     "A random possibly optimal scope, random values"
     return Optimiser(problem, problem.scopes(), "uniform", "random", "practical", seed, "RandomSearch")
 
-# %% ../nbs/25_methods.ipynb #d88402da
+# %% ../nbs/25_methods.ipynb #b6355f04
 method_kinds = dict(cocabo=CoCaBO, cabo=CaBO, cobo=CoBO, gpucb=GPUCB, random=RandomSearch)

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['figures', 'Measured', 'Evidence', 'Claim', 'falls', 'smaller', 'above', 'Figure', 'plan', 'reproduce', 'judged']
 
-# %% ../nbs/36_paper.ipynb #f3500e6e
+# %% ../nbs/36_paper.ipynb #2549d158
 from collections.abc import Callable
 from dataclasses import dataclass
 import numpy as np
@@ -14,7 +14,7 @@ from .experiments import play_cells
 from .summaries import error, growth
 from .text import no_such
 
-# %% ../nbs/36_paper.ipynb #38d859f2
+# %% ../nbs/36_paper.ipynb #ea0e0ea9
 class Measured:
     "A mean with its error and the number of runs"
     def __init__(self, values): v = np.asarray(values, float); self.mean, self.error, self.n = float(v.mean()), float(error(v)), len(v)
@@ -40,7 +40,7 @@ class Evidence:
     @property
     def _halves(self): return f"at{int(self.end[2:])//2}", self.end
 
-# %% ../nbs/36_paper.ipynb #ffadea82
+# %% ../nbs/36_paper.ipynb #d9e7f9be
 @patch
 def less(self: Evidence,
     one, other, # cells: pairs of a world and a method
@@ -56,7 +56,7 @@ def _said(cell):
     from cocabo.plot import label
     return label(cell[1])
 
-# %% ../nbs/36_paper.ipynb #e15d1456
+# %% ../nbs/36_paper.ipynb #da40cf55
 @dataclass(frozen=True)
 class Claim:
     "Something that the paper says, and how it is checked"
@@ -91,7 +91,7 @@ def above(world, method, level, named=""):
         return f"{m} in the last 100 steps, against {level:.4f}{named and ' ' + named}; total grows like t^({g.exponent:.2f} ± {g.error:.2f}) ({m.n} seeds)", m.high > level and g.verdict != "sublinear"
     return check
 
-# %% ../nbs/36_paper.ipynb #1c0cdcc8
+# %% ../nbs/36_paper.ipynb #4fc9b686
 @dataclass(frozen=True)
 class Figure:
     "An experiment of the paper"
@@ -123,7 +123,7 @@ def _lines(title, cells, names=None):
         return ax.figure
     return draw
 
-# %% ../nbs/36_paper.ipynb #617fafdb
+# %% ../nbs/36_paper.ipynb #1538e1f2
 def _best_cabo(world):
     "The better of the two settings of CaBO that were played"
     def check(e):
@@ -159,7 +159,7 @@ figures = {
         Claim("(not in the paper's figure, but in its text) CaBO cannot reach the optimum here either", (("fig1", "cabo"),), above("fig1", "cabo", .0844, "of the best constant")))),
 }
 
-# %% ../nbs/36_paper.ipynb #8e5208f7
+# %% ../nbs/36_paper.ipynb #6d537d31
 _levels = {"cobo_good": .01, "noise_0.05": .05, "noise_0.25": .25, "noise_1.25": 1.25, "noise_6.25": 6.25}
 _noise = tuple((w, "cocabo") for w in _levels)
 _backends = tuple(("cobo_good", m) for m in ("cocabo", "cocabo:backend=hebo", "cocabo:backend=botorch", "cocabo:backend=gpflow"))
@@ -200,7 +200,7 @@ figures.update({
         Claim("Without context it settles on something worse than it could have", (("cobo_good", "cocabo:context=no"),), above("cobo_good", "cocabo:context=no", .1627, "of the best constant")),
         Claim("With context the regret is smaller", _context, smaller(*_context))))})
 
-# %% ../nbs/36_paper.ipynb #ddab85b8
+# %% ../nbs/36_paper.ipynb #e47d6e35
 def plan(
     names, # of figures
     seeds, steps, # wanted
@@ -228,7 +228,7 @@ def reproduce(
     for cells, some, t in plan(list(names or figures), list(seeds), steps, full): out[t] = play_cells(cells, some, t, Path(folder)/f"runs-{t}", jobs, dask, progress)
     return out
 
-# %% ../nbs/36_paper.ipynb #97f7577f
+# %% ../nbs/36_paper.ipynb #8ad05c36
 def judged(
     tables, # name -> frame, as `summarise` gives them
     names=None # of figures; None: all

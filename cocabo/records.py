@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['to_parquet', 'Damaged', 'read_run', 'write_whole', 'Records']
 
-# %% ../nbs/31_records.ipynb #dc49ef6d
+# %% ../nbs/31_records.ipynb #39384532
 import json
 import os
 import re
@@ -16,7 +16,7 @@ from pathlib import Path
 from fastcore.basics import patch
 from .text import shown
 
-# %% ../nbs/31_records.ipynb #02e6486a
+# %% ../nbs/31_records.ipynb #9bbdea80
 _key, _form, _zeros = b"cocabo", 1, b"0"*64
 
 def to_parquet(
@@ -34,7 +34,7 @@ def to_parquet(
     if data.count(_zeros) != 1: raise ValueError("the run cannot be told from its checksum")
     return data.replace(_zeros, sha256(data).hexdigest().encode())
 
-# %% ../nbs/31_records.ipynb #659b33f5
+# %% ../nbs/31_records.ipynb #ee715c58
 class Damaged(ValueError):
     "A file that is not a whole run"
 
@@ -57,26 +57,27 @@ def read_run(
     for c in {"contexts", "actions"} & set(frame): frame[c] = frame[c].map(json.loads)
     return frame, about
 
-# %% ../nbs/31_records.ipynb #56b09bae
+# %% ../nbs/31_records.ipynb #86eff37c
 def write_whole(
     file, # where
     data # bytes
 ):
     "Put a file in place all at once"
     file = Path(file)
-    file.parent.mkdir(parents=True, exist_ok=True)
     half = file.with_name(f".{file.name}.{os.getpid()}.half")
     try:
+        file.parent.mkdir(parents=True, exist_ok=True)
         with half.open("wb") as f:
             f.write(data)
             f.flush()
             os.fsync(f.fileno())
         os.replace(half, file)
-    except BaseException:
+    except BaseException as e:
         half.unlink(missing_ok=True)
-        raise
+        if not isinstance(e, OSError): raise
+        raise OSError(f"cannot write {file}: {e.strerror or e}; what is there is whole, so make room and do the same again") from None
 
-# %% ../nbs/31_records.ipynb #b87a322c
+# %% ../nbs/31_records.ipynb #15ceb14f
 class Records:
     "A folder of runs"
     def __init__(self,
@@ -106,7 +107,7 @@ def files(self: Records,
     def order(p): return p.parent.parent.name, p.parent.name, len(p.name), p.name
     return sorted((p for p in self.folder.glob(f"*/*/*.{end}") if not p.name.startswith(".")), key=order)
 
-# %% ../nbs/31_records.ipynb #6d041e49
+# %% ../nbs/31_records.ipynb #d43b88e8
 def _versions():
     "What decides the numbers: versions of cocabo and of what it computes with"
     import numpy, scipy, torch, cocabo
@@ -122,7 +123,7 @@ def manifest(self: Records) -> dict: # empty if there is none
     except (ValueError, TypeError): pass
     raise Damaged(f"the file {self.file} is not a manifest of runs: restore it, or give another folder")
 
-# %% ../nbs/31_records.ipynb #17e8816c
+# %% ../nbs/31_records.ipynb #cba0aa96
 @patch
 def prepare(self: Records,
     worlds, methods, seeds, # lists
@@ -140,7 +141,7 @@ def prepare(self: Records,
     new = dict(format=_form, steps=steps, versions=m.get("versions", now), worlds=both("worlds", worlds), methods=both("methods", methods), seeds=both("seeds", map(int, seeds)))
     if new != m: write_whole(self.file, (json.dumps(new, indent=1) + "\n").encode())
 
-# %% ../nbs/31_records.ipynb #8fc4e920
+# %% ../nbs/31_records.ipynb #52154abd
 @patch
 def add(self: Records,
     about, # what the run was: world, method, seed, …
@@ -170,7 +171,7 @@ def has(self: Records, world, method, seed) -> bool:
         warnings.warn(f"{e}; it was renamed to {p.name}.damaged, and the run is done again", stacklevel=2)
         return False
 
-# %% ../nbs/31_records.ipynb #a47ea7cb
+# %% ../nbs/31_records.ipynb #55289874
 @patch
 def load(self: Records,
     columns=("step", "scope", "y", "regret", "seconds"),
@@ -196,7 +197,7 @@ def load(self: Records,
     out = pd.concat(parts, ignore_index=True)
     return out[["world", "method", "seed", *columns, "noisy", "right"]]
 
-# %% ../nbs/31_records.ipynb #3b508ec3
+# %% ../nbs/31_records.ipynb #09310bf9
 @patch
 @contextmanager
 def locked(self: Records):
