@@ -137,7 +137,7 @@ class Pooled:
     "The mean over a common pool of contexts of the largest current bound, plus a bonus for what a young model cannot know"
     size: int = 32 # contexts in the pool
     actions: int = 32 # actions tried at each
-    bonus: float = .7 # b: imaginary good observations, times the logarithm of the number of experiments
+    bonus: float = 2. # b: what is added after one play, in standard deviations per unit of log time; it falls with the square of the plays
     growth: float = 1.2 # a new pool when there are this many times as many experiments
 
     def __post_init__(self): self.at, self.counts, self.judges = 0, None, None
@@ -145,7 +145,7 @@ class Pooled:
     def index(self, opt):
         "One number for each arm"
         def value(a, mean, sd): return float((mean + math.sqrt(a.schedule.beta(a.n))*sd).max(1).mean())
-        return [value(a, *j.posterior()) + self.bonus*math.log(1 + opt.told)*(opt.scale.top or 1.)/a.plays for a, j in zip(opt.arms, self.current(opt))]
+        return [value(a, *j.posterior()) + self.bonus*math.log(1 + opt.told)*(opt.scale.top or 1.)/a.plays**2 for a, j in zip(opt.arms, self.current(opt))]
 
     def current(self, opt):
         "The judges of all arms, with a new pool if it is time"
