@@ -199,6 +199,7 @@ def _reproduce_arguments(c):
     c.add_argument("figures", nargs="*", metavar="FIGURE", help="cabo-1, cabo-2, cobo-1, cobo-2, noise, big, backends, context (default: all)")
     _grid_arguments(c, 110, 700, "reproduced")
     c.add_argument("--full", action="store_true", help="HEBO and 86 dimensions at full size too, which takes days")
+    c.add_argument("--known", metavar="DIR", help="a folder of summaries; what is in them is not played again")
 
 @command(_reproduce_arguments)
 def reproduce(args):
@@ -206,19 +207,15 @@ def reproduce(args):
     from pathlib import Path
     import matplotlib
     matplotlib.use("Agg")
-    import pandas as pd
     from cocabo.paper import figures, judged, plan
     from cocabo.paper import reproduce as play
-    from cocabo.summaries import summarise
-    names, seeds = args.figures or list(figures), _seeds(args)
-    for cells, some, t in plan(names, list(seeds), args.steps, args.full): print(f"{len(cells)} cells of {len(some)} runs of {t} steps: {', '.join(f'{w} {m}' for w, m in cells[:4])}{' …' * (len(cells) > 4)}", file=sys.stderr)
-    out, rows = play(names, seeds, args.steps, args.out, args.jobs, args.dask, full=args.full), []
-    tables = {t: _warned(summarise, r) for t, r in out.items()}
-    for n in names:
-        t = min(figures[n].most[1] or args.steps, args.steps) if not args.full else args.steps
-        _save(figures[n].draw(tables[t]), Path(args.out)/f"{n}.png")
-        rows.append(judged(tables[t], [n]))
-    claims = pd.concat(rows)
+    from cocabo.summaries import combined, read_summaries, summarise
+    names, seeds, known = args.figures or list(figures), _seeds(args), read_summaries(args.known) if args.known else None
+    for cells, some, t in plan(names, list(seeds), args.steps, args.full, known): print(f"{len(cells)} cells of {len(some)} runs of {t} steps: {', '.join(f'{w} {m}' for w, m in cells[:4])}{' …' * (len(cells) > 4)}", file=sys.stderr)
+    out = play(names, seeds, args.steps, args.out, args.jobs, args.dask, full=args.full, known=known)
+    tables = combined(*(_warned(summarise, r) for r in out.values()), *([known] if known else []))
+    for n in names: _save(figures[n].draw(tables), Path(args.out)/f"{n}.png")
+    claims = judged(tables, names)
     claims.to_csv(Path(args.out)/"claims.csv", index=False)
     for r in claims.itertuples(): print(f"[{r.holds}] {r.figure}: {r.claim}. Measured: {r.measured}")
 
