@@ -37,6 +37,13 @@ def _axes(ax, **options):
     import matplotlib.pyplot as plt
     return ax or plt.subplots(**{"figsize": (5.2, 3.4), "layout": "constrained", "facecolor": "white", **options})[1]
 
+def _decimal(axis):
+    "Ticks 1, 2, 5, 10 … in plain numbers on a log axis"
+    from matplotlib.ticker import LogLocator, NullFormatter
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.set_major_formatter("{x:g}")
+    axis.set_minor_formatter(NullFormatter())
+
 def _cell(frame, world, methods=None):
     "The rows of a world, and its methods in order"
     g = frame[frame.world == world]
@@ -127,7 +134,8 @@ def plot_log(
         ax.loglog(t, y, color="#999999", lw=1)
         ax.annotate(text, (t[1], y[1]), xytext=(3, 0), textcoords="offset points", va="center", color="#666666", fontsize=8)
     ax.set_ylim(low/10, high)
-    ax.set(xlabel="experiment", ylabel="regret per experiment"); ax.grid(alpha=.25, which="both"); ax.legend(frameon=False, fontsize=9)
+    _decimal(ax.xaxis); _decimal(ax.yaxis)
+    ax.set(xlabel="experiment", ylabel="regret per experiment"); ax.grid(alpha=.25); ax.legend(frameon=False, fontsize=9)
     return ax
 
 # %% ../nbs/32_plot.ipynb #790ceb39
@@ -212,5 +220,6 @@ def plot_step_cost(
     ax = _axes(ax)
     cells = list(cost.groupby(["world", "method"], sort=False))
     for ((w, m), g), (colour, dash) in zip(cells, [*_looks.values(), *_more]*3): ax.semilogy(g.step, g.ms, color=colour, ls=dash, lw=1.5, label=f"{label(m)} on {w}")
-    ax.set(xlabel="experiment", ylabel="ms for a step, one core"); ax.grid(alpha=.25, which="both"); ax.legend(frameon=False, fontsize=8)
+    _decimal(ax.yaxis)
+    ax.set(xlabel="experiment", ylabel="ms for a step, one core"); ax.grid(alpha=.25); ax.legend(frameon=False, fontsize=8)
     return ax
