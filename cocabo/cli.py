@@ -229,26 +229,44 @@ def demo(args):
     "The main job in under a minute: scopes of Fig. 1, a race of three methods, a picture."
     from pathlib import Path
     from tempfile import TemporaryDirectory
+    from cocabo.experiments import experiment
+    from cocabo.scopes import mixed_policy_scopes
+    from cocabo.worlds import environments
+    env, out, methods, seeds, steps = environments["fig1"], Path(args.out), ["cocabo", "cobo", "cabo"], 4, 200
+    if out.suffix not in (".png", ".svg", ".pdf"): raise ValueError(f"the picture {args.out} should end in .png, .svg or .pdf")
+    p, scopes = env.problem, env.problem.scopes()
+    print(f"The graph of Fig. 1: {p.graph}\nYou can set {' and '.join(p.actions)}, look at C, and want a large {p.target}. What to set, what to look at?\n")
+    for s in scopes: print(f"  {str(s):6} {_in_words(s)}")
+    others = len(list(mixed_policy_scopes(p.graph, p.target, list(p.actions), list(p.contexts)))) - len(scopes)
+    print(f"\nThe other {others} scopes can be dropped. Which of these {len(scopes)} is better, and what to set, only experiments can tell. {len(methods)} methods, {seeds} seeds each, {steps} experiments:\n", flush=True)
+    with TemporaryDirectory() as d: runs = experiment(["fig1"], methods, seeds, steps, Path(d)/"runs", args.jobs).load()
+    _demo_table(runs, methods, steps)
+    _demo_picture(runs, methods, out)
+    print(f"""
+Regret is what the best policy (look at C, set X1 = -C; worth {env.optimum:.3f}) earns on average, minus what this action was worth. CoBO sets all it can, and the best that it can do
+loses {env.optimum - env.value("X2|C"):.3f}; CaBO does not look, and the best that it can do loses {env.optimum - env.value("X1"):.3f}; CoCa-BO can play the best. The picture: {out}
+
+Read next: nbs/tutorials/first_graph.ipynb for graphs of your own, nbs/tutorials/reproduce_paper.ipynb for the whole comparison, or 'cocabo --help'.""")
+
+# %% ../nbs/40_cli.ipynb #82a5e1b9
+def _demo_table(runs, methods, steps):
+    "Regret of each method, and the scope that it played most in the end"
+    from cocabo.plot import label
+    from cocabo.summaries import per_run, table
+    t = table(per_run(runs, (steps,))).set_index("method")
+    shares = runs[runs.step >= steps//2].groupby("method").scope.agg(lambda s: s.value_counts().index[0])
+    print(f"\n{'method':10}{'regret per step':>18}{'of the last 100':>18}   mostly played")
+    for m in methods: print(f"{label(m):10}{t.loc[m, f'at{steps}']:>18}{t.loc[m, 'last']:>18}   {shares[m]}")
+
+def _demo_picture(runs, methods, out):
+    "Which scopes CoCa-BO played, and the regret of all methods, as a file"
     import matplotlib
     matplotlib.use("Agg")
-    from cocabo.experiments import experiment
-    from cocabo.plot import label, plot_comparisons
-    from cocabo.summaries import curves, frequency, per_run, table
-    from cocabo.worlds import environments
-    p, out = environments["fig1"].problem, Path(args.out)
-    if out.suffix not in (".png", ".svg", ".pdf"): raise ValueError(f"the picture {args.out} should end in .png, .svg or .pdf")
-    print(f"The graph of Fig. 1: {p.graph}\nYou can set {' and '.join(p.actions)}, look at C, and want a large {p.target}. What to set, what to look at?\n")
-    for s in p.scopes(): print(f"  {str(s):6} {_in_words(s)}")
-    print("\nThe other 17 scopes can be dropped. Which of these two is better, and what to set, only experiments can tell. Three methods, four seeds each, 200 experiments:\n", flush=True)
-    with TemporaryDirectory() as d: runs = experiment(["fig1"], ["cocabo", "cobo", "cabo"], 4, 200, Path(d)/"runs", args.jobs).load()
-    t = table(per_run(runs, (100, 200)))
-    shares = runs[runs.step >= 100].groupby("method").scope.agg(lambda s: s.value_counts().index[0])
-    print(f"\n{'method':10}{'regret of 200':>18}{'of the last 100':>18}   mostly played")
-    for r in t.itertuples(): print(f"{label(r.method):10}{r.at200:>18}{r.last:>18}   {shares[r.method]}")
-    fig = plot_comparisons(curves(runs), frequency(runs), [("The system of Fig. 1", "fig1", ["cocabo", "cobo", "cabo"], "cocabo")])
+    from cocabo.plot import plot_comparisons
+    from cocabo.summaries import curves, frequency
+    fig = plot_comparisons(curves(runs), frequency(runs), [("The system of Fig. 1", "fig1", methods, "cocabo")])
     out.parent.mkdir(parents=True, exist_ok=True)
     fig.savefig(out, dpi=150)
-    print(f"\nRegret is what the best policy (look at C, set X1 = -C; worth 1/3) would have earned on average, minus what was earned. CoBO sets everything it can and stays at 1/3 for ever;\nCaBO does not look and stays above 0.084; CoCa-BO goes on falling (cocabo reproduce cobo-2 shows 700 experiments). The picture: {out}\n\nRead next: nbs/tutorials/first_graph.ipynb, or 'cocabo --help'.")
 
 # %% ../nbs/40_cli.ipynb #3557cf69
 def _bench_arguments(c):
