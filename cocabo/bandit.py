@@ -52,10 +52,12 @@ def choose(
     rule, # an arm rule
     opt # an optimiser, or anything with `arms`, `scale`, `rng` and `told`
 ) -> int: # the number of an arm
-    "The arm to play next: one that was never played, else the one with the largest index"
+    "The arm to play next: one that was never played, else the one with the largest index; of several, the one with the fewest plays"
     for i, a in enumerate(opt.arms):
         if not a.plays: return i
-    return int(np.argmax(rule.index(opt))) if len(opt.arms) > 1 else 0
+    if len(opt.arms) < 2: return 0
+    index = np.asarray(rule.index(opt))
+    return min(np.flatnonzero(index == index.max()).tolist(), key=lambda i: opt.arms[i].plays)
 
 # %% ../nbs/20_bandit.ipynb #910e5b34
 @dataclass
@@ -145,7 +147,8 @@ class Pooled:
     def index(self, opt):
         "One number for each arm"
         def value(a, mean, sd): return float((mean + math.sqrt(a.schedule.beta(a.n))*sd).max(1).mean())
-        return [value(a, *j.posterior()) + self.bonus*math.log(1 + opt.told)*(opt.scale.top or 1.)/a.plays**2 for a, j in zip(opt.arms, self.current(opt))]
+        t = sum(a.plays for a in opt.arms) # with those that are running, so that a first batch spreads too
+        return [value(a, *j.posterior()) + self.bonus*math.log(1 + t)*(opt.scale.top or 1.)/a.plays**2 for a, j in zip(opt.arms, self.current(opt))]
 
     def current(self, opt):
         "The judges of all arms, with a new pool if it is time"
