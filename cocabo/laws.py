@@ -18,6 +18,7 @@ def _told(gp, X, y, known=None):
     while len(gp.y) < len(X): gp._room(2*len(gp.y))
     gp.n, gp.X[:len(X)], gp.y[:len(X)] = len(X), X, y
     if known:
+        gp.mode = np.array(known.get("mode", known["t"])) # where the next fit starts
         gp.set(known["t"], known["loc"], known["scale"], known["mean"])
         gp.factor()
     else:
@@ -25,7 +26,7 @@ def _told(gp, X, y, known=None):
         gp.fit(float(y.mean()), sd if sd > 1e-6 else 1.)
 
 # %% ../nbs/13_laws.ipynb #751c3bfe
-def _state(gp): return dict(t=gp.t.tolist(), loc=gp.loc, scale=gp.scale, mean=gp.mean)
+def _state(gp): return dict(t=gp.t.tolist(), mode=gp.mode.tolist(), loc=gp.loc, scale=gp.scale, mean=gp.mean)
 
 # %% ../nbs/13_laws.ipynb #1e44fa10
 def _mean(gp, Z):
