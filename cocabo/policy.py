@@ -5,24 +5,55 @@
 # %% auto #0
 __all__ = ['Policy']
 
-# %% ../nbs/23_policy.ipynb #1916527a
+# %% ../nbs/23_policy.ipynb #72e5cba4
 import math
-from collections.abc import Mapping
 from html import escape
 import numpy as np
 from fastcore.basics import patch
 from .bandit import Judge, evenly
 from .optimise import Optimiser
-from .text import brief, shown
+from .text import brief
 
-# %% ../nbs/23_policy.ipynb #6a3d1a21
+# %% ../nbs/23_policy.ipynb #3f3606cb
 class Policy:
     "What to set when one sees this: the best policy of an arm, by its posterior mean"
-    def __init__(self, opt, arm, value, error): self._opt, self._arm, self.scope, self.value, self.error, self.told = opt, arm, arm.scope, value, error, opt.told
+    def __init__(self,
+        opt, # the `Optimiser` whose answer it is
+        arm, # an `Arm` of it
+        value, # estimate of the expected target
+        error # its standard error
+    ):
+        self._opt, self._arm, self.scope, self.value, self.error, self.told = opt, arm, arm.scope, value, error, opt.told
+
     @property
     def interval(self): return self.value - 1.96*self.error, self.value + 1.96*self.error
     def __repr__(self): return f"Policy({self.scope}: {self._opt.problem.target} about {self.value:.4g} ± {1.96*self.error:.2g} after {self.told} experiments)"
 
+# %% ../nbs/23_policy.ipynb #5e3656ec
+@patch
+def _calm(self: Policy, known):
+    "The next acts that maximise the posterior mean; the optimiser's generator is left as it is"
+    rng = self._opt.rng.bit_generator
+    state, rng.state = rng.state, np.random.PCG64(0).state
+    try: return self._arm.backend.maximise(known, 0.).action
+    finally: rng.state = state
+
+# %% ../nbs/23_policy.ipynb #3a6a4b03
+@patch
+def _decide(self: Policy, seen):
+    "What to set, stage by stage, as far as what was seen allows"
+    acts, known = {}, {}
+    for k, stage in enumerate(self._arm.plan):
+        missing = [c for c in stage.needs if c not in seen]
+        if missing and not k: raise ValueError(f"this policy looks at {', '.join(map(brief, stage.needs))} before it sets {', '.join(map(brief, stage.acts)) or 'nothing'}: give {', '.join(map(brief, missing))}")
+        if missing: break
+        known.update({c: seen[c] for c in stage.needs}) # and nothing of later stages
+        given = {x: seen[x] for x in stage.acts if x in seen}
+        acts.update(given if len(given) == len(stage.acts) else {**self._calm(known), **given})
+        known.update(acts)
+    return acts
+
+# %% ../nbs/23_policy.ipynb #a0d1d1e8
 @patch
 def __call__(self: Policy,
     contexts=None, # name -> value, or a frame with a column for each context
@@ -32,24 +63,9 @@ def __call__(self: Policy,
     if hasattr(contexts, "columns"):
         import pandas as pd
         return pd.DataFrame([self({**row, **more}) for row in contexts.to_dict("records")], index=contexts.index, columns=sorted(self.scope))
-    seen, acts, plan = {**self._opt._values(contexts, "contexts"), **self._opt._values(more, "contexts")}, {}, self._arm.plan
-    for k, stage in enumerate(plan):
-        missing = [c for c in stage.needs if c not in seen]
-        if missing and not k: raise ValueError(f"this policy looks at {', '.join(map(brief, stage.needs))} before it sets {', '.join(map(brief, stage.acts)) or 'nothing'}: give {', '.join(map(brief, missing))}")
-        if missing: break
-        new = self._calm({**seen, **acts}, stage)
-        acts.update({x: seen[x] if x in seen and x in self.scope else v for x, v in new.items()})
-    return acts
+    return self._decide({**self._opt._values(contexts, "contexts"), **self._opt._values(more, "contexts")})
 
-@patch
-def _calm(self: Policy, known, stage):
-    "The acts of a stage that maximise the posterior mean; the optimiser's generator is left as it is"
-    rng = self._opt.rng.bit_generator
-    state, rng.state = rng.state, np.random.PCG64(0).state
-    try: return self._arm.backend.maximise(known, 0.).action if set(stage.acts) - set(known) else {x: known[x] for x in stage.acts}
-    finally: rng.state = state
-
-# %% ../nbs/23_policy.ipynb #cdcee252
+# %% ../nbs/23_policy.ipynb #2b5bae16
 @patch
 def worth(self: Optimiser,
     arm, # an `Arm`
@@ -63,6 +79,7 @@ def worth(self: Optimiser,
     best, spread = mean[np.arange(len(at)), at], sd[np.arange(len(at)), at]
     return float(best.mean()), math.sqrt(float(best.var())/len(best) + float(spread.mean())**2)
 
+# %% ../nbs/23_policy.ipynb #e2bdf9bc
 @patch
 def best(self: Optimiser) -> Policy:
     "The best policy so far"
@@ -72,22 +89,31 @@ def best(self: Optimiser) -> Policy:
     i = int(np.argmax([v - e for v, e in values]))
     return Policy(self, played[i], self.sign*values[i][0], values[i][1])
 
-# %% ../nbs/23_policy.ipynb #8fec94d8
+# %% ../nbs/23_policy.ipynb #4a4ffa37
 @patch(as_prop=True)
 def history(self: Optimiser):
     "All experiments that were told: a frame with trial, scope, contexts, actions, y, ucb"
     import pandas as pd
-    return pd.DataFrame(self.rows, columns=["trial", "scope", "contexts", "actions", "y", "ucb"])
+    rows = [{**r, "contexts": dict(r["contexts"]), "actions": dict(r["actions"])} for r in self.rows]
+    return pd.DataFrame(rows, columns=["trial", "scope", "contexts", "actions", "y", "ucb"])
 
+# %% ../nbs/23_policy.ipynb #899e0048
+@patch
+def _cells(self: Optimiser, a):
+    "The row of an arm in the table"
+    played = f"{a.n}" + (f" + {a.open} open" if a.open else "")
+    if not a.n: return str(a.scope), played, "–", "–"
+    v, e = self.worth(a)
+    mine = [r["y"] for r in self.rows if r["scope"] == str(a.scope)]
+    return str(a.scope), played, f"{self.sign*v:.4g} ± {1.96*e:.2g}", f"{np.mean(mine[-20:]):.4g}"
+
+# %% ../nbs/23_policy.ipynb #0251245e
 @patch
 def _repr_html_(self: Optimiser):
     "The arms, how often each was played, and what each is worth by now"
-    p, shown_ = self.problem, sorted(self.arms, key=lambda a: -a.n)[:12]
-    def cells(a):
-        if not a.n: return str(a.scope), "0", "–", "–"
-        v, e = self.worth(a)
-        mine = [r["y"] for r in self.rows if r["scope"] == str(a.scope)]
-        return str(a.scope), f"{a.n}" + (f" + {a.open} open" if a.open else ""), f"{self.sign*v:.4g} ± {1.96*e:.2g}", f"{np.mean(mine[-20:]):.4g}"
-    rows = "".join("<tr>" + "".join(f"<td>{escape(c)}</td>" for c in cells(a)) + "</tr>" for a in shown_)
+    p, first = self.problem, sorted(self.arms, key=lambda a: -a.n)[:12]
+    rows = "".join("<tr>" + "".join(f"<td>{escape(c)}</td>" for c in self._cells(a)) + "</tr>" for a in first)
+    head = f"<p><b>{escape(self.name)}</b>: {'maximise' if p.maximise else 'minimise'} {escape(p.target)}; {self.told} experiments told, {len(self.open)} open.</p>"
+    names = "".join(f"<th>{escape(n)}</th>" for n in ("scope", "played", "best policy is worth", f"last 20, mean {p.target}"))
     more = f"<p>… and {len(self.arms) - 12} more arms.</p>" if len(self.arms) > 12 else ""
-    return f"<p><b>{escape(self.name)}</b>: {'maximise' if p.maximise else 'minimise'} {escape(p.target)}; {self.told} experiments told, {len(self.open)} open.</p><table><thead><tr><th>scope</th><th>played</th><th>best policy is worth</th><th>last 20, mean {escape(p.target)}</th></tr></thead><tbody>{rows}</tbody></table>{more}"
+    return f"{head}<table><thead><tr>{names}</tr></thead><tbody>{rows}</tbody></table>{more}"
