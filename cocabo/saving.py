@@ -5,11 +5,11 @@
 # %% auto #0
 __all__ = ['load']
 
-# %% ../nbs/24_saving.ipynb #4a7c5048
+# %% ../nbs/24_saving.ipynb #41d1f659
 import hashlib
 import json
 import os
-from dataclasses import asdict, is_dataclass
+from dataclasses import asdict
 from pathlib import Path
 from fastcore.basics import patch
 from .bandit import rules
@@ -20,8 +20,8 @@ from .scopes import Scope
 from .text import shown
 from .ucb import Choice, Practical, Theory
 
-# %% ../nbs/24_saving.ipynb #c45b2cb6
-_format, _version = "cocabo optimiser", 1
+# %% ../nbs/24_saving.ipynb #c9899be8
+_schedules = dict(practical=Practical, theory=Theory)
 
 def _named(part, table, what):
     "A rule or schedule as its name and its settings"
@@ -29,66 +29,104 @@ def _named(part, table, what):
         if type(part) is kind: return dict(name=name, **asdict(part))
     raise ValueError(f"{what} {shown(part)} is your own: only {', '.join(table)} can be saved")
 
+# %% ../nbs/24_saving.ipynb #591c2805
+def _trial_json(t):
+    "An open trial as plain data"
+    return dict(number=t.number, arm=t.arm, contexts=dict(t.contexts), actions=dict(t.actions), done=t.done, choice=t.choice and asdict(t.choice))
+
+def _arm_json(a):
+    "An arm as plain data, without its experiments"
+    return dict(scope={x: sorted(c) for x, c in a.scope.items()}, schedule=_named(a.schedule, _schedules, "the schedule"), total=a.total, extra=a.backend.extra())
+
+# %% ../nbs/24_saving.ipynb #a7fa7db1
 @patch
 def to_json(self: Optimiser) -> dict: # JSON-safe
     "Everything that the optimiser knows"
-    s, schedules = self.scale, dict(practical=Practical, theory=Theory)
-    def trial(t): return dict(number=t.number, arm=t.arm, contexts=t.contexts, actions=t.actions, done=t.done, choice=t.choice and asdict(t.choice))
-    return dict(problem=self.problem.to_json(), name=self.name, backend=self.backend, seed=self.seed, rule=_named(self.rule, rules, "the arm rule"),
-                rule_state=self.rule.state() if hasattr(self.rule, "state") else None,
-                arms=[dict(scope={x: sorted(c) for x, c in a.scope.items()}, schedule=_named(a.schedule, schedules, "the schedule"), total=a.total, extra=a.backend.extra()) for a in self.arms],
-                rows=self.rows, asked=self.asked, open=[trial(t) for t in self.open.values()], outside=sorted(self.seen_outside),
+    s, rule = self.scale, self.rule
+    rows = [{**r, "contexts": dict(r["contexts"]), "actions": dict(r["actions"])} for r in self.rows]
+    return dict(problem=self.problem.to_json(), name=self.name, backend=self.backend, seed=self.seed, rule=_named(rule, rules, "the arm rule"),
+                rule_state=rule.state() if hasattr(rule, "state") else None, arms=[_arm_json(a) for a in self.arms],
+                rows=rows, asked=self.asked, open=[_trial_json(t) for t in self.open.values()], outside=sorted(self.seen_outside),
                 scale=[s.n, s.mean, s._squares, s.top], rng=self.rng.bit_generator.state)
 
+# %% ../nbs/24_saving.ipynb #22a9c6d2
+_format, _version = "cocabo optimiser", 1
+
+def _text(state):
+    "The two lines of a file"
+    state = json.dumps(state, allow_nan=False)
+    return json.dumps(dict(format=_format, version=_version, sha256=hashlib.sha256(state.encode()).hexdigest())) + "\n" + state + "\n"
+
+# %% ../nbs/24_saving.ipynb #5d62623a
 @patch
 def save(self: Optimiser,
     path # of the file
 ):
     "Write the optimiser to a file; an older file of that name is replaced only by a complete new one"
-    state = json.dumps(self.to_json(), allow_nan=False)
-    text = json.dumps(dict(format=_format, version=_version, sha256=hashlib.sha256(state.encode()).hexdigest())) + "\n" + state + "\n"
-    path = Path(path)
+    text, path = _text(self.to_json()), Path(path)
     part = path.with_name(path.name + ".part")
-    with part.open("w", encoding="utf-8") as f:
-        f.write(text); f.flush(); os.fsync(f.fileno())
-    os.replace(part, path)
+    try:
+        with part.open("w", encoding="utf-8") as f:
+            f.write(text); f.flush(); os.fsync(f.fileno())
+        os.replace(part, path)
+    except OSError as e:
+        if part.is_file(): part.unlink()
+        raise OSError(f"cannot write {path}: {e.strerror or e}; what was there is as it was") from None
 
-# %% ../nbs/24_saving.ipynb #2672c9ca
+# %% ../nbs/24_saving.ipynb #a4008ddb
+def _made(part, table): return table[part["name"]](**{k: v for k, v in part.items() if k != "name"})
+
+def _fill_arm(opt, arm, saved):
+    "Put an arm into the state that was saved"
+    mine, last = [r for r in opt.rows if r["scope"] == str(arm.scope)], set(arm.plan[-1].acts)
+    points = [{**r["contexts"], **r["actions"]} for r in mine]
+    points = [{k: p[k] for k in arm.features.domains} for p in points]
+    arm.schedule, arm.n, arm.total = _made(saved["schedule"], _schedules), len(mine), saved["total"]
+    arm.known = [{k: v for k, v in p.items() if k not in last} for p in points]
+    arm.backend.restore(points, [opt.sign*r["y"] for r in mine], saved["extra"])
+
+# %% ../nbs/24_saving.ipynb #ae76fbf1
+def _open_trial(opt, saved):
+    "Open a trial that was saved"
+    trial = opt.open[saved["number"]] = Trial(opt, saved["number"], saved["arm"])
+    trial.contexts, trial.actions, trial.done = saved["contexts"], saved["actions"], saved["done"]
+    trial.choice = saved["choice"] and Choice(**saved["choice"])
+    opt.arms[saved["arm"]].open += 1
+
+# %% ../nbs/24_saving.ipynb #d2042de1
 def _build(d):
     "An optimiser from what `to_json` gave"
-    problem, table = Problem.from_json(d["problem"]), dict(practical=Practical, theory=Theory)
-    def made(part, kinds): return kinds[part["name"]](**{k: v for k, v in part.items() if k != "name"})
-    opt = Optimiser(problem, [Scope(a["scope"]) for a in d["arms"]], made(d["rule"], rules), d["backend"], seed=d["seed"], name=d["name"])
+    opt = Optimiser(Problem.from_json(d["problem"]), [Scope(a["scope"]) for a in d["arms"]], _made(d["rule"], rules), d["backend"], seed=d["seed"], name=d["name"])
     if [str(a.scope) for a in opt.arms] != [str(Scope(a["scope"])) for a in d["arms"]]: raise ValueError("its scopes are not those of its problem")
     s, opt.rows, opt.asked, opt.seen_outside = opt.scale, d["rows"], d["asked"], set(d["outside"])
     s.n, s.mean, s._squares, s.top = d["scale"]
-    for arm, saved in zip(opt.arms, d["arms"]):
-        mine, last = [r for r in opt.rows if r["scope"] == str(arm.scope)], set(arm.plan[-1].acts)
-        points = [{**r["contexts"], **r["actions"]} for r in mine]
-        points = [{k: p[k] for k in arm.features.domains} for p in points]
-        arm.schedule, arm.n, arm.total, arm.known = made(saved["schedule"], table), len(mine), saved["total"], [{k: v for k, v in p.items() if k not in last} for p in points]
-        arm.backend.restore(points, [opt.sign*r["y"] for r in mine], saved["extra"])
-    for t in d["open"]:
-        trial = opt.open[t["number"]] = Trial(opt, t["number"], t["arm"])
-        trial.contexts, trial.actions, trial.done, trial.choice = t["contexts"], t["actions"], t["done"], t["choice"] and Choice(**t["choice"])
-        opt.arms[t["arm"]].open += 1
+    for arm, saved in zip(opt.arms, d["arms"]): _fill_arm(opt, arm, saved)
+    for saved in d["open"]: _open_trial(opt, saved)
     if d["rule_state"] is not None: opt.rule.resume(opt, d["rule_state"])
     opt.rng.bit_generator.state = d["rng"]
     return opt
 
-# %% ../nbs/24_saving.ipynb #4ca6fa65
+# %% ../nbs/24_saving.ipynb #14c1665f
+def _checked_state(path):
+    "The second line of a file that `save` wrote"
+    try: text = Path(path).read_text(encoding="utf-8")
+    except FileNotFoundError: raise ValueError(f"there is no file {path}") from None
+    except OSError as e: raise ValueError(f"{path} cannot be read: {e.strerror or e}") from None
+    except UnicodeDecodeError: raise ValueError(f"{path} is no saved optimiser: it is not text") from None
+    head, _, state = text.partition("\n")
+    try: d = json.loads(head)
+    except (ValueError, RecursionError): d = None
+    if not isinstance(d, dict) or d.get("format") != _format: raise ValueError(f"{path} is no saved optimiser")
+    if not isinstance(d.get("version"), int) or d["version"] > _version: raise ValueError(f"{path} was saved by a newer version of cocabo (format {shown(d.get('version'))}, this one reads up to {_version}): upgrade cocabo")
+    if hashlib.sha256(state.rstrip("\n").encode()).hexdigest() != d.get("sha256"): raise ValueError(f"{path} is damaged: its contents do not match its checksum; use a backup")
+    return state
+
+# %% ../nbs/24_saving.ipynb #0ec83da6
 def load(
     path # of a file that `save` wrote
 ) -> Optimiser:
     "The optimiser in a file"
-    try: text = Path(path).read_text(encoding="utf-8")
-    except FileNotFoundError: raise ValueError(f"there is no file {str(path)}") from None
-    except UnicodeDecodeError: raise ValueError(f"{str(path)} is no saved optimiser: it is not text") from None
-    head, _, state = text.partition("\n")
-    try: d = json.loads(head)
-    except json.JSONDecodeError: d = None
-    if not isinstance(d, dict) or d.get("format") != _format: raise ValueError(f"{str(path)} is no saved optimiser")
-    if not isinstance(d.get("version"), int) or d["version"] > _version: raise ValueError(f"{str(path)} was saved by a newer version of cocabo (format {shown(d.get('version'))}, this one reads up to {_version}): upgrade cocabo")
-    if hashlib.sha256(state.rstrip("\n").encode()).hexdigest() != d.get("sha256"): raise ValueError(f"{str(path)} is damaged: its contents do not match its checksum; use a backup")
+    state = _checked_state(path)
     try: return _build(json.loads(state))
-    except (KeyError, TypeError, IndexError, AttributeError, ValueError) as e: raise ValueError(f"{str(path)} cannot be read as an optimiser: {e}") from None
+    except KeyError as e: raise ValueError(f"{path} cannot be read as an optimiser: it has no {e}") from None
+    except (TypeError, IndexError, AttributeError, ValueError, ArithmeticError, RuntimeError) as e: raise ValueError(f"{path} cannot be read as an optimiser: {e}") from None
