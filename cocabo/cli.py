@@ -198,7 +198,7 @@ def plot(args):
 def _reproduce_arguments(c):
     c.add_argument("figures", nargs="*", metavar="FIGURE", help="cabo-1, cabo-2, cobo-1, cobo-2, noise, big, backends, context (default: all)")
     _grid_arguments(c, 110, 700, "reproduced")
-    c.add_argument("--full", action="store_true", help="HEBO and 86 dimensions at full size too, which takes days")
+    c.add_argument("--full", action="store_true", help="the other backends and the largest model at full size too, which takes days")
     c.add_argument("--known", metavar="DIR", help="a folder of summaries; what is in them is not played again")
 
 @command(_reproduce_arguments)

@@ -102,7 +102,7 @@ def stuck(
     "A claim that a method cannot reach an optimum which CoCa-BO reaches"
     def check(e):
         m, ours = e.mean(world, method, "last"), e.mean(world, "cocabo", "last")
-        return f"last 100 steps: {m}, where {named} loses {floor:.4f}; CoCa-BO {ours} ({m.n} and {ours.n} seeds)", m.high >= floor and ours.high < floor
+        return f"last 100 steps: {m}, and {floor:.4f} is the least possible ({named}); CoCa-BO {ours} ({m.n} and {ours.n} seeds)", m.high >= floor and ours.high < floor
     return Claim(text, ((world, method), (world, "cocabo")), check)
 
 # %% ../nbs/36_paper.ipynb #4c5b06c9
