@@ -194,14 +194,14 @@ _wide = "big_full", "cobo"
 _lines("big", "87 variables", {("big", "cocabo"): "CoCa-BO", _wide: "CoBO"},
        Claim("The domain has 22 times fewer dimensions", (), _columns),
        converges("CoCa-BO converges", "big"), converges("CoBO converges", *_wide),
-       better("CoCa-BO converges faster than CoBO", ("big", "cocabo"), _wide), most={_wide: (12, None)})
+       better("CoCa-BO converges faster than CoBO", ("big", "cocabo"), _wide))
 
 # %% ../nbs/36_paper.ipynb #a4a447c4
 _hebo, _botorch, _gpflow = (("cobo_good", f"cocabo:backend={b}") for b in ("hebo", "botorch", "gpflow"))
 _lines("backends", "The model below", {("cobo_good", "cocabo"): "default", _hebo: "HEBO", _botorch: "BoTorch", _gpflow: "GPflow"},
        *(converges(f"CoCa-BO converges with {n}", *c) for c, n in ((("cobo_good", "cocabo"), "the default model"), (_hebo, "HEBO"), (_botorch, "BoTorch"), (_gpflow, "GPflow"))),
        *(better(f"HEBO is slightly better than {n}", _hebo, c) for c, n in ((_botorch, "BoTorch"), (_gpflow, "GPflow"), (("cobo_good", "cocabo"), "the default model"))),
-       most={_hebo: (6, 100), _botorch: (20, 300), _gpflow: (20, 300)})
+       most={_hebo: (4, 100), _botorch: (8, 300), _gpflow: (8, 300)})
 
 _blind = "cobo_good", "cocabo:context=no"
 _lines("context", "Importance of context", {("cobo_good", "cocabo"): "with context", _blind: "without"},
