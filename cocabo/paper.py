@@ -201,7 +201,7 @@ _hebo, _botorch, _gpflow = (("cobo_good", f"cocabo:backend={b}") for b in ("hebo
 _lines("backends", "The model below", {("cobo_good", "cocabo"): "default", _hebo: "HEBO", _botorch: "BoTorch", _gpflow: "GPflow"},
        *(converges(f"CoCa-BO converges with {n}", *c) for c, n in ((("cobo_good", "cocabo"), "the default model"), (_hebo, "HEBO"), (_botorch, "BoTorch"), (_gpflow, "GPflow"))),
        *(better(f"HEBO is slightly better than {n}", _hebo, c) for c, n in ((_botorch, "BoTorch"), (_gpflow, "GPflow"), (("cobo_good", "cocabo"), "the default model"))),
-       most={_hebo: (4, 100), _botorch: (8, 300), _gpflow: (8, 300)})
+       most={_hebo: (4, 100), _botorch: (4, 300), _gpflow: (4, 300)})
 
 _blind = "cobo_good", "cocabo:context=no"
 _lines("context", "Importance of context", {("cobo_good", "cocabo"): "with context", _blind: "without"},
