@@ -65,13 +65,13 @@ class Claim:
     "Something that the paper says, and how it is checked"
     text: str
     cells: tuple # pairs of a world and a method
-    check: Callable # Evidence -> (what was measured, whether it holds)
+    check: Callable # Evidence -> (what was measured, whether it holds; None: that cannot be told)
 
     def judge(self, e: Evidence) -> dict:
-        "One row: the claim, what was measured, holds or not"
+        "One row: the claim, what was measured, whether it holds"
         if not e.has(*self.cells): return dict(claim=self.text, measured="not measured", holds="–")
         measured, holds = self.check(e)
-        return dict(claim=self.text, measured=measured, holds="holds" if holds else "does not hold")
+        return dict(claim=self.text, measured=measured, holds="unclear" if holds is None else "holds" if holds else "does not hold")
 
 # %% ../nbs/36_paper.ipynb #d1a1e48b
 def converges(
@@ -80,7 +80,7 @@ def converges(
     "A claim that the regret of a cell is sublinear"
     def check(e):
         g, n = e.grows(world, method), e.steps((world, method))
-        return f"regret grows like t^({g.exponent:.2f} ± {g.error:.2f}): {e.mean(world, method, f'at{n//2}')} after {n//2} steps, {e.mean(world, method)} after {n} ({int(g.seeds)} seeds)", g.verdict == "sublinear"
+        return f"regret grows like t^({g.exponent:.2f} ± {g.error:.2f}): {e.mean(world, method, f'at{n//2}')} after {n//2} steps, {e.mean(world, method)} after {n} ({int(g.seeds)} seeds)", dict(sublinear=True, linear=False).get(g.verdict)
     return Claim(text, ((world, method),), check)
 
 # %% ../nbs/36_paper.ipynb #1a4232de

@@ -154,7 +154,7 @@ def plot_cells(
         ax.fill_between(h.step, h.regret - h.regret_error, h.regret + h.regret_error, color=colour, alpha=.18, lw=0)
         late = h[h.step > .03*h.step.max()]
         top = max(top, (late.regret + late.regret_error.fillna(0)).max())
-    ax.set(xlabel="experiment", ylabel="regret per experiment", title=title, ylim=(0, 1.1*top or 1)); ax.grid(alpha=.25); ax.legend(frameon=False, fontsize=9)
+    ax.set(xlabel="experiment", ylabel="regret per experiment", title=title, ylim=(0, (1.1 + .08*max(len(ax.lines) - 2, 0))*top or 1)); ax.grid(alpha=.25); ax.legend(frameon=False, fontsize=9, ncols=1 + (len(ax.lines) > 3))
     return ax
 
 # %% ../nbs/32_plot.ipynb #1bffcfa4
