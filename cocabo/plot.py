@@ -21,7 +21,7 @@ def label(
 ) -> str:
     "A method's name for people"
     name, _, rest = method.partition(":")
-    parts = [_options.get(p, p.replace("backend=", "").replace("rule=", "rule: ").replace("beta=", "$\\beta$ = ")) for p in rest.split(",") if p]
+    parts = [_options.get(p, p.replace("backend=", "").replace("rule=", "rule: ").replace("beta=", "β = ")) for p in rest.split(",") if p]
     return ", ".join([_names.get(name, name), *parts])
 
 def looks(
