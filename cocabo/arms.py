@@ -12,9 +12,10 @@ import numpy as np
 from fastcore.basics import patch
 from .backends import make_backend
 from .bandit import Arm, lends
+from .careful import introduce
 from .scopes import Scope, checked, task
 from .space import Category
-from .stages import StagedBackend, stages
+from .stages import StagedBackend, staged, stages
 from .text import no_such, shown
 from .ucb import Choice, Features, Practical, Scale, Theory
 
@@ -39,9 +40,9 @@ def boldness(
     contexts, # name -> domain or None, of an arm
     plan # its stages
 ) -> float:
-    "beta of an arm: 1 if contexts that are numbers explore by themselves, else 4"
-    varied = len(plan) < 2 and any(not isinstance(d, Category) for d in contexts.values())
-    return 1. if varied else 4.
+    "beta of an arm: 1 if contexts that are numbers explore by themselves, 3 with stages, else 4"
+    if len(plan) > 1: return 3.
+    return 1. if any(not isinstance(d, Category) for d in contexts.values()) else 4.
 
 # %% ../nbs/20_arms.ipynb #48145296
 _schedules = dict(practical=Practical, theory=Theory)
@@ -109,14 +110,14 @@ def maximise(self: RandomBackend,
 def make_arm(
     problem, # a `Problem`
     scope, # a `Scope`
-    backend="gp", # "gp", "hebo", "botorch", "gpflow" or "random"
+    backend="gp", # "gp", "careful", "hebo", "botorch", "gpflow" or "random"
     rng=None, # a numpy Generator
     scale=None # the `Scale` that all arms share
 ) -> Arm:
     "A scope with its plan and its model"
     make = RandomBackend if backend == "random" else lambda *parts: make_backend(backend, *parts)
     acts, looks = {x: problem.actions[x] for x in sorted(scope)}, {c: problem.contexts[c] for c in sorted(set().union(*scope.values()) - set(scope))}
-    plan, inner = stages(problem.graph, scope), {} if backend == "gp" else dict(make=make)
+    plan, inner = stages(problem.graph, scope), {} if backend in ("gp", "careful") else dict(make=make)
     model = make(acts, looks, rng, scale) if len(plan) < 2 else StagedBackend(acts, looks, rng, scale, plan, **inner)
     return Arm(scope, model, Features(acts, looks), plan)
 
@@ -134,7 +135,9 @@ def make_arms(
     t = task(problem.graph, problem.target, list(problem.actions), list(problem.contexts))
     found = merged(problem.graph, [checked(t, s if isinstance(s, Scope) else Scope(s)) for s in scopes])
     if not found: raise ValueError("an optimiser needs at least one scope")
+    if backend == "gp" and any(staged(problem.graph, s) for s in found): backend = "careful"
     arms = [make_arm(problem, s, backend, rng, scale) for s in found]
+    introduce([a.backend.inner if len(a.plan) > 1 else a.backend for a in arms] if backend == "careful" else [])
     for i, a in enumerate(arms):
         a.schedule = scheduled(schedule, a, len(arms))
         a.lenders = tuple(j for j, b in enumerate(arms) if lends(problem.graph, b.scope, a.scope)) or (i,)

@@ -17,6 +17,7 @@ from fastcore.basics import patch
 from .gp import Prior
 from .space import Category, Integer, Real
 from .text import shown
+from .careful import CarefulBackend
 from .ucb import Choice, Features, GPBackend, Scale, _number, maximise_ucb
 
 # %% ../nbs/12_backends.ipynb #f5ff1abd
@@ -397,10 +398,10 @@ def restore(self: HEBOBackend,
     self.seed, self.drawn = extra["seed"], extra["drawn"]
 
 # %% ../nbs/12_backends.ipynb #5de58ab3
-backend_kinds = dict(gp=GPBackend, hebo=HEBOBackend, botorch=BoTorchBackend, gpflow=GPflowBackend)
+backend_kinds = dict(gp=GPBackend, careful=CarefulBackend, hebo=HEBOBackend, botorch=BoTorchBackend, gpflow=GPflowBackend)
 
 def make_backend(
-    name, # "gp", "hebo", "botorch" or "gpflow"
+    name, # "gp", "careful", "hebo", "botorch" or "gpflow"
     actions, # name -> domain
     contexts=(), # name -> domain or None
     rng=None, # a numpy Generator; None: a new one with seed 0

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from fastcore.basics import patch
+from .bowl import expected_bowl, quadratic
 
 # %% ../nbs/10_gp.ipynb #1fdd1e9d
 kernels = "matern", "se"
@@ -60,17 +61,18 @@ class Prior:
     signal: tuple = (1., 1.) # variance of the function, in units of scale**2
     noise: tuple = (.1, 2.) # variance of the noise, in units of scale**2
     mean: float = 1. # standard deviation of the constant mean around loc, in units of scale
+    bowl: tuple = () # variance of the coefficients of a quadratic, in units of scale**2; (): no quadratic
 
     def normal(self,
         width # number of columns
-    ) -> tuple: # two arrays, for the log lengths, the log signal and the log noise
+    ) -> tuple: # two arrays, for the log lengths, the log signal, the log noise and, if there is one, the log bowl
         "Means and standard deviations of the logarithms"
-        (l, ls), (a, sa), (v, sv) = self.length, self.signal, self.noise
-        return np.r_[np.full(width, math.log(l*math.sqrt(max(width, 1)))), math.log(a), math.log(v)], np.r_[np.full(width, ls), sa, sv]
+        l, more = self.length, [p for p in (self.signal, self.noise, self.bowl) if p]
+        return np.r_[np.full(width, math.log(l[0]*math.sqrt(max(width, 1)))), [math.log(m) for m, _ in more]], np.r_[np.full(width, l[1]), [s for _, s in more]]
 
 # %% ../nbs/10_gp.ipynb #f0e127b8
 def evidence(
-    t, # logarithms of the lengths, of the signal and of the noise variance
+    t, # logarithms of the lengths, of the signal, of the noise variance and, if the prior has one, of the bowl
     X, # points, one per row
     z, # scaled targets
     kernel="matern",
@@ -83,7 +85,8 @@ def evidence(
     A = A - A.mean(0)
     k, slope = correlation(kernel, squared_distance(A, A))
     k.fill_diagonal_(1)
-    K = k.mul_(a)
+    K, Q = k.mul_(a), quadratic(X, X).mul_(math.exp(t[d + 2])) if prior.bowl else None
+    if Q is not None: K.add_(Q)
     K.diagonal().add_(noise)
     L = cholesky(K)
     del k, K # at n = 700 it is four megabytes
@@ -95,13 +98,14 @@ def evidence(
     value = -.5*float((z - m)@alpha) - half_logdet - .5*n*math.log(2*math.pi)
     G = inverse.neg_().addr_(alpha, alpha)
     trace = float(G.diagonal().sum())
-    by_signal = .5*(float((z - m)@alpha) - n - noise*trace)
+    by_bowl = [] if Q is None else [.5*float((G*Q).sum())]
+    by_signal = .5*(float((z - m)@alpha) - n - noise*trace) - sum(by_bowl)
     W = slope.mul_(G).mul_(a)
     lengths = -2*(W.sum(1)@(A*A) - (A*(W@A)).sum(0))
-    gradient = np.r_[lengths.numpy(), by_signal, .5*noise*trace]
+    gradient = np.r_[lengths.numpy(), by_signal, .5*noise*trace, by_bowl]
     centre, spread = prior.normal(d)
     e = (t - centre)/spread
-    value += -.5*(e@e) - np.log(spread).sum() - .5*(m/prior.mean)**2 - math.log(prior.mean) - .5*(d + 3)*math.log(2*math.pi)
+    value += -.5*(e@e) - np.log(spread).sum() - .5*(m/prior.mean)**2 - math.log(prior.mean) - .5*(len(t) + 1)*math.log(2*math.pi)
     return float(value), gradient - e/spread, m
 
 # %% ../nbs/10_gp.ipynb #6e47d327
@@ -136,10 +140,15 @@ def set(self: GP,
     loc, scale, # of the targets
     mean # constant mean, in units of the target
 ):
-    "Take over hyper-parameters; the factor is stale until `factor` is called"
-    d, self.t, self.loc, self.scale, self.mean = self.width, np.asarray(t, float), loc, scale, mean
+    "Take over hyper-parameters, without a bowl; the factor is stale until `factor` is called"
+    d, self.t, self.loc, self.scale, self.mean, self.bowl = self.width, np.asarray(t, float), loc, scale, mean, None
     self.lengths, self.signal, self.noise = torch.from_numpy(np.exp(self.t[:d])), scale**2*math.exp(self.t[d]), scale**2*math.exp(self.t[d + 1])
     self.scaled[:self.n] = self.X[:self.n]/self.lengths
+
+@patch
+def level(self: GP, Z):
+    "What the process varies around, at some points: its constant mean, and its bowl if it has one"
+    return self.mean if self.bowl is None else self.mean + self.bowl(Z)
 
 @patch
 def factor(self: GP):
@@ -149,7 +158,7 @@ def factor(self: GP):
     K.diagonal().fill_(self.signal + self.noise)
     L = cholesky(K)
     self.W[:n, :n] = torch.linalg.solve_triangular(L, torch.eye(n, dtype=L.dtype, out=K), upper=False)
-    self.u[:n] = self.W[:n, :n]@(self.y[:n] - self.mean)
+    self.u[:n] = self.W[:n, :n]@(self.y[:n] - self.level(self.X[:n]))
     self.fitted = n
     for w in self.watches: w.refresh()
 
@@ -164,7 +173,7 @@ def add(self: GP,
     if n == len(self.y): self._room(n + n//16*8)
     scaled, W = x/self.lengths, self.W[:n, :n]
     v = (W@(self.signal*correlation(self.kernel, squared_distance(self.scaled[:n], scaled[None]))[0]))[:, 0]
-    expected = self.mean + float(v@self.u[:n])
+    expected = float(self.level(x[None])) + float(v@self.u[:n])
     delta = math.sqrt(max(self.signal + self.noise - float(v@v), .5*self.noise)) # rounding cannot push it below the noise by more than a little
     self.X[n], self.scaled[n], self.y[n], self.u[n] = x, scaled, expected if y is None else y, 0. if y is None else (y - expected)/delta
     self.W[n, :n], self.W[n, n] = (v@W)/-delta, 1/delta
@@ -184,15 +193,16 @@ def posterior(self: GP,
 ) -> tuple: # tensors: mean and standard deviation of the function (not of a noisy observation)
     "What is known about the function at some points"
     V, _ = self._whitened(Z)
-    return self.mean + V@self.u[:self.n], (self.signal - (V*V).sum(1)).clamp_(min=1e-12*self.signal).sqrt_()
+    return self.level(Z) + V@self.u[:self.n], (self.signal - (V*V).sum(1)).clamp_(min=1e-12*self.signal).sqrt_()
 
 # %% ../nbs/10_gp.ipynb #d3250105
 @patch
 def gpytorch(self: GP) -> tuple: # model, likelihood
-    "The same process as a GPyTorch model, on scaled targets, with its priors"
+    "The same process as a GPyTorch model, on scaled targets less the bowl, with its priors"
     import gpytorch as gt
     (centre, spread), d, f64 = self.prior.normal(self.width), self.width, dict(dtype=torch.float64)
-    X, z = self.X[:self.n].clone(), (self.y[:self.n] - self.loc)/self.scale
+    X = self.X[:self.n].clone()
+    z = (self.y[:self.n] - (self.level(X) - self.mean) - self.loc)/self.scale
     class Model(gt.models.ExactGP):
         def __init__(self, likelihood, base):
             super().__init__(X, z, likelihood)
@@ -201,7 +211,7 @@ def gpytorch(self: GP) -> tuple: # model, likelihood
     likelihood = gt.likelihoods.GaussianLikelihood(noise_constraint=gt.constraints.GreaterThan(1e-8)).to(**f64)
     model = Model(likelihood, gt.kernels.MaternKernel(2.5, ard_num_dims=d) if self.kernel == "matern" else gt.kernels.RBFKernel(ard_num_dims=d)).to(**f64)
     model.covar_module.base_kernel.lengthscale = self.lengths
-    model.covar_module.outputscale, likelihood.noise = torch.from_numpy(np.exp(self.t[d:])) # tensors: a float would be rounded to 32 bits
+    model.covar_module.outputscale, likelihood.noise = torch.from_numpy(np.exp(self.t[d:d + 2])) # tensors: a float would be rounded to 32 bits
     model.mean_module.initialize(constant=torch.tensor((self.mean - self.loc)/self.scale, **f64))
     normal = lambda m, s: gt.priors.NormalPrior(torch.as_tensor(m, **f64), torch.as_tensor(s, **f64))
     model.covar_module.base_kernel.register_prior("length_prior", normal(centre[:d], spread[:d]), lambda m: m.lengthscale[0].log())
@@ -210,16 +220,31 @@ def gpytorch(self: GP) -> tuple: # model, likelihood
     model.mean_module.register_prior("mean_prior", normal(0., self.prior.mean), lambda m: m.constant)
     return model, likelihood
 
+# %% ../nbs/10_gp.ipynb #0c452347
+@patch
+def bend(self: GP,
+    others=() # points and targets of other processes that have the same bowl
+):
+    "Put the most plausible bowl under the process, if its prior has one; the factor is stale until `factor` is called"
+    if not self.prior.bowl: return
+    groups, b = [(self.X[:self.n], self.y[:self.n]), *others], self.scale**2*math.exp(self.t[self.width + 2])
+    scaled, (X, y) = [P/self.lengths for P, _ in groups], (torch.cat(parts) for parts in zip(*groups))
+    K = torch.block_diag(*(correlation(self.kernel, squared_distance(A, A))[0].mul_(self.signal) for A in scaled))
+    K.diagonal().fill_(self.signal + self.noise)
+    alpha = torch.cholesky_solve((y - self.mean)[:, None], cholesky(K.add_(quadratic(X, X), alpha=b)))[:, 0]
+    self.bowl = expected_bowl(X, alpha, b)
+
 # %% ../nbs/10_gp.ipynb #ef2b014e
 @patch
 def fit(self: GP,
     loc=0., scale=1., # the affine map that all arms share
-    steps=None # at most this many steps of L-BFGS; None: fewer when there are many points
+    steps=None, # at most this many steps of L-BFGS; None: fewer when there are many points
+    others=() # points and targets of other processes that have the same bowl
 ):
-    "Learn the hyper-parameters and factorise, O(n^3)"
+    "Learn the hyper-parameters and the bowl, and factorise, O(n^3)"
     from scipy.optimize import minimize
     X, z, d = self.X[:self.n], (self.y[:self.n] - loc)/scale, self.width
-    low, high = np.log(np.r_[np.full(d, .01), 1e-3, 1e-6]), np.log(np.r_[np.full(d, 1e3), 1e3, 1e2])
+    low, high = np.log([[.01]*d + [1e-3, 1e-6, 1e-4], [1e3]*d + [1e3, 1e2, 1e4]])[:, :len(self.mode)]
     def loss(t):
         value, gradient, _ = evidence(t, X, z, self.kernel, self.prior)
         return -value, -gradient
@@ -230,12 +255,13 @@ def fit(self: GP,
     self.mode = best.x
     t = self._doubted(X, z, -best.fun) if self.doubt else self.mode
     self.set(t, loc, scale, loc + scale*evidence(t, X, z, self.kernel, self.prior)[2])
+    self.bend(others)
     self.factor()
 
 @patch
 def _doubted(self: GP, X, z, top):
     "The shortest lengths, all by one factor, that are almost as plausible as the best"
-    def at(shift): return self.mode + np.r_[np.full(self.width, shift), 0., 0.]
+    def at(shift): return self.mode + np.r_[np.full(self.width, shift), np.zeros(len(self.mode) - self.width)]
     low, high = math.log(.1), 0.
     for _ in range(5 if self.width else 0):
         middle = (low + high)/2
@@ -268,7 +294,8 @@ def ucb(self: GP,
     sd = (self.signal - (V*V).sum(1)).clamp_(min=1e-12*self.signal).sqrt_()
     A = (alpha - (root/sd)[:, None]*(V@W)).mul_(slope).mul_(2*self.signal)
     gradient = (Z[:, columns]/l*A.sum(1)[:, None] - A@self.scaled[:self.n, columns])/l
-    return self.mean + V@self.u[:self.n] + root*sd, gradient
+    if self.bowl is not None: gradient += self.bowl.gradient(Z, columns)
+    return self.level(Z) + V@self.u[:self.n] + root*sd, gradient
 
 # %% ../nbs/10_gp.ipynb #9401ab52
 @patch
@@ -299,7 +326,7 @@ class Watch:
         gp, self.scaled = self.gp, self.Z/self.gp.lengths
         self.V = torch.zeros(len(gp.y), len(self.Z), dtype=torch.float64)
         self.V[:gp.n] = gp._whitened(self.Z)[0].T
-        self.mean, self.variance = gp.mean + gp.u[:gp.n]@self.V[:gp.n], gp.signal - (self.V[:gp.n]**2).sum(0)
+        self.mean, self.variance = gp.level(self.Z) + gp.u[:gp.n]@self.V[:gp.n], gp.signal - (self.V[:gp.n]**2).sum(0)
 
     def update(self, scaled, v, delta):
         "One point was appended to the process: its scaled columns, v and delta as in `GP.add`"

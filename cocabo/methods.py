@@ -19,7 +19,7 @@ _all_ = ["Optimiser", "Trial"]
 def CoCaBO(
     problem, # a `Problem`
     seed=0, # of the random generator
-    backend="gp", # model of an arm: "gp", "hebo", "botorch", "gpflow"
+    backend="gp", # model of an arm: "gp", "careful", "hebo", "botorch", "gpflow"
     rule="pooled", # arm rule: "pooled", "paper"
     scopes=None, # the arms; None: the possibly optimal scopes of the problem
     context=True, # False: remove all contexts (an ablation)

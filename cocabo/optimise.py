@@ -26,7 +26,7 @@ class Optimiser:
         problem, # a `Problem`
         scopes, # list of `Scope`s, the arms
         rule="pooled", # "pooled", "paper", "acquisition", "uniform", or an object with `index`
-        backend="gp", # "gp", "hebo", "botorch", "gpflow" or "random"
+        backend="gp", # "gp", "careful", "hebo", "botorch", "gpflow" or "random"
         schedule="practical", # or "theory", a number (beta), or an object with `beta` and `rho`
         seed=0, # of the only random generator
         name="optimiser" # what it is called in tables

@@ -10,7 +10,7 @@ import math
 from html import escape
 import numpy as np
 from fastcore.basics import patch
-from .bandit import Judge, evenly
+from .bandit import Judge, situations
 from .optimise import Optimiser
 from .text import brief
 
@@ -72,9 +72,7 @@ def worth(self: Optimiser,
     size=64 # contexts
 ) -> tuple: # estimate and standard error, larger is better
     "What the best policy of an arm is worth, by its posterior mean"
-    i = self.arms.index(arm)
-    pool = evenly([c for k in arm.lenders or (i,) for c in self.arms[k].known], size)
-    mean, sd = Judge(arm, pool, 48).posterior()
+    mean, sd = Judge(arm, situations(self, self.arms.index(arm), size, beta=0.), 48).posterior()
     at = mean.argmax(1)
     best, spread = mean[np.arange(len(at)), at], sd[np.arange(len(at)), at]
     return float(best.mean()), math.sqrt(float(best.var())/len(best) + float(spread.mean())**2)
