@@ -87,6 +87,7 @@ def evenly(
     k = len(items)
     return list(items) if k <= n else [items[i] for i in np.linspace(0, k - 1, n).astype(int)]
 
+# %% ../nbs/20_bandit.ipynb #969b566c
 def situations(
     opt, # an optimiser
     i, # number of an arm
@@ -101,6 +102,7 @@ def situations(
         return a.backend.imagine(first, a.schedule.beta(a.n) if beta is None else beta)
     return evenly([c for k in a.lenders or (i,) for c in opt.arms[k].known[:counts[k]]], n)
 
+# %% ../nbs/20_bandit.ipynb #a7fce5c8
 def questions(
     backend, # a model with `features`
     contexts, # list of dictionaries

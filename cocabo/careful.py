@@ -33,7 +33,9 @@ class CarefulBackend(GPBackend):
         scale=None, # the `Scale` that all arms share; None: one of its own
         step=.05 # how far beyond what was played, in units of the range
     ):
-        super().__init__(actions, contexts, rng, scale, prior=Prior(length=(.2, .4), signal=(.1, .5), noise=(.02, 2.), bowl=(10., 1.5)), doubt=0.)
+        bowl = dict(prior=Prior(length=(.2, .4), signal=(.1, .5), noise=(.02, 2.), bowl=(10., 1.5)), doubt=0.)
+        flat = dict(prior=Prior(length=(.2, .4), signal=(1., .5)))
+        super().__init__(actions, contexts, rng, scale, **(bowl if any(isinstance(d, Real) for d in dict(actions).values()) else flat))
         self.step, self.kin = step, []
 
     def __repr__(self): return f"CarefulBackend({self.features}, {self.gp}, {len(self.kin)} relatives)"
