@@ -14,10 +14,9 @@ from .backends import make_backend
 from .bandit import Arm, lends
 from .careful import introduce
 from .scopes import Scope, checked, task
-from .space import Category
 from .stages import StagedBackend, staged, stages
 from .text import no_such, shown
-from .ucb import Choice, Features, Practical, Scale, Theory
+from .ucb import Choice, Features, Practical, Scale, Theory, repeats
 
 # %% ../nbs/20_arms.ipynb #e2137380
 def joint(
@@ -39,10 +38,10 @@ def merged(
 def boldness(
     contexts, # name -> domain or None, of an arm
     plan # its stages
-) -> float:
-    "beta of an arm: 1 if contexts that are numbers explore by themselves, 3 with stages, else 4"
-    if len(plan) > 1: return 3.
-    return 1. if any(not isinstance(d, Category) for d in contexts.values()) else 4.
+) -> tuple: # beta, and how much it grows where little is known
+    "1 if contexts that are numbers explore by themselves, 3 with stages, else 2.4 and growing"
+    if len(plan) > 1: return 3., 0.
+    return (2.4, 2.) if repeats(contexts) else (1., 0.)
 
 # %% ../nbs/20_arms.ipynb #48145296
 _schedules = dict(practical=Practical, theory=Theory)
@@ -58,7 +57,8 @@ def scheduled(
     if hasattr(schedule, "beta") and hasattr(schedule, "rho"): return schedule
     if not isinstance(schedule, str) or schedule not in _schedules: raise ValueError(no_such("schedule", schedule, _schedules))
     if schedule == "theory": return Theory(max(len(arm.scope), 1), len(arm.features.contexts), arms)
-    return Practical(boldness(arm.features.contexts, arm.plan))
+    width, growth = boldness(arm.features.contexts, arm.plan)
+    return Practical(width, growth=growth)
 
 # %% ../nbs/20_arms.ipynb #44152bbb
 class RandomBackend:

@@ -297,7 +297,7 @@ class HEBOBackend:
     "Plays what HEBO suggests; the index and the posterior come from the default model beside it"
     def __init__(self, actions, contexts=(), rng=None, scale=None):
         borrow("hebo.optimizers.hebo", "hebo")
-        self.beside, self.seed, self.drawn = GPBackend(actions, contexts, rng, scale), None, 0
+        self.beside, self.seed, self.drawn = GPBackend(actions, contexts, rng, scale, doubt=1.), None, 0
 
     def __repr__(self): return f"HEBOBackend({self.features}, {len(self.points)} points)"
     features, points, rng, scale = map(_shared, ("features", "points", "rng", "scale"))

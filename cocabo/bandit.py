@@ -14,7 +14,7 @@ import torch
 from fastcore.basics import patch
 from .gp import Watch
 from .scopes import Scope
-from .ucb import Practical, inside, spread
+from .ucb import Practical, inside, roots, spread
 
 # %% ../nbs/20_bandit.ipynb #ce49f8e4
 @dataclass
@@ -165,7 +165,8 @@ class Pooled:
 
     def index(self, opt):
         "One number for each arm"
-        def value(a, mean, sd): return float((mean + math.sqrt(a.schedule.beta(a.n))*sd).max(1).mean())
+        typical = opt.scale.typical
+        def value(a, mean, sd): return float((mean + np.asarray(roots(a.schedule.beta(a.n), torch.from_numpy(sd), typical)[0])*sd).max(1).mean())
         t = sum(a.plays for a in opt.arms) # with those that are running, so that a first batch spreads too
         return [value(a, *j.posterior()) + self.bonus*math.log(1 + t)*(opt.scale.top or 1.)/a.plays**2 for a, j in zip(opt.arms, self.current(opt))]
 

@@ -115,10 +115,10 @@ class GP:
         width, # number of columns of a point
         kernel="matern", # "matern" (5/2) or "se"
         prior=None, # a `Prior`; None: the default
-        doubt=0. # how much worse than the best, in units of log posterior, the lengths that are used may be
+        doubt=0. # how much worse than the best, in units of log posterior, the lengths that are used may be; or three such numbers, for lengths, signal and noise
     ):
         if kernel not in kernels: raise ValueError(f"the kernel should be one of {', '.join(kernels)}, not {kernel!r}")
-        self.width, self.kernel, self.prior, self.doubt, self.n, self.fitted, self.watches = width, kernel, prior or Prior(), doubt, 0, 0, weakref.WeakSet()
+        self.width, self.kernel, self.prior, self.doubt, self.n, self.fitted, self.watches = width, kernel, prior or Prior(), doubt if isinstance(doubt, tuple) else (doubt, 0., 0.), 0, 0, weakref.WeakSet()
         self._room(64)
         self.mode = self.prior.normal(width)[0] # the most plausible hyper-parameters
         self.set(self.mode, 0., 1., 0.)
@@ -128,7 +128,7 @@ class GP:
     def _room(self, size):
         "Buffers for `size` points, with what there is copied"
         n, w = self.n, self.width
-        for name, shape in dict(X=(size, w), scaled=(size, w), y=(size,), u=(size,), W=(size, size)).items():
+        for name, shape in dict(X=(size, w), scaled=(size, w), y=(size,), u=(size,), norms=(size,), W=(size, size)).items():
             new = torch.zeros(shape, dtype=torch.float64)
             if n: new[(slice(n),)*(1 + (name == "W"))] = getattr(self, name)[(slice(n),)*(1 + (name == "W"))]
             setattr(self, name, new)
@@ -158,6 +158,7 @@ def factor(self: GP):
     K.diagonal().fill_(self.signal + self.noise)
     L = cholesky(K)
     self.W[:n, :n] = torch.linalg.solve_triangular(L, torch.eye(n, dtype=L.dtype, out=K), upper=False)
+    self.norms[:n] = (self.W[:n, :n]**2).sum(1)
     self.u[:n] = self.W[:n, :n]@(self.y[:n] - self.level(self.X[:n]))
     self.fitted = n
     for w in self.watches: w.refresh()
@@ -177,6 +178,7 @@ def add(self: GP,
     delta = math.sqrt(max(self.signal + self.noise - float(v@v), .5*self.noise)) # rounding cannot push it below the noise by more than a little
     self.X[n], self.scaled[n], self.y[n], self.u[n] = x, scaled, expected if y is None else y, 0. if y is None else (y - expected)/delta
     self.W[n, :n], self.W[n, n] = (v@W)/-delta, 1/delta
+    self.norms[n] = float(self.W[n, :n + 1]@self.W[n, :n + 1])
     self.n += 1
     for w in self.watches: w.update(scaled, v, delta)
 
@@ -194,6 +196,12 @@ def posterior(self: GP,
     "What is known about the function at some points"
     V, _ = self._whitened(Z)
     return self.level(Z) + V@self.u[:self.n], (self.signal - (V*V).sum(1)).clamp_(min=1e-12*self.signal).sqrt_()
+
+# %% ../nbs/10_gp.ipynb #ca01ca67
+@patch
+def left(self: GP) -> float:
+    "Sum of the posterior variances at its own points: what is still unknown where it has been"
+    return self.noise*max(self.n - self.noise*float(self.norms[:self.n].sum()), 0.)
 
 # %% ../nbs/10_gp.ipynb #d3250105
 @patch
@@ -253,21 +261,24 @@ def fit(self: GP,
     found = [minimize(loss, np.clip(t, low, high), jac=True, method="L-BFGS-B", bounds=np.c_[low, high], options=dict(maxiter=steps, maxfun=2*steps, ftol=1e-6)) for t in starts]
     best = min(found, key=lambda r: r.fun)
     self.mode = best.x
-    t = self._doubted(X, z, -best.fun) if self.doubt else self.mode
+    t = self._doubted(X, z, -best.fun)
     self.set(t, loc, scale, loc + scale*evidence(t, X, z, self.kernel, self.prior)[2])
     self.bend(others)
     self.factor()
 
 @patch
 def _doubted(self: GP, X, z, top):
-    "The shortest lengths, all by one factor, that are almost as plausible as the best"
-    def at(shift): return self.mode + np.r_[np.full(self.width, shift), np.zeros(len(self.mode) - self.width)]
-    low, high = math.log(.1), 0.
-    for _ in range(5 if self.width else 0):
-        middle = (low + high)/2
-        if evidence(at(middle), X, z, self.kernel, self.prior)[0] >= top - self.doubt: high = middle
-        else: low = middle
-    return at(high)
+    "Shorter lengths, all by one factor, a larger signal, more noise: as far as each is almost as plausible as the best"
+    w, out, most = self.width, self.mode.copy(), math.log(.1)
+    for part, low, doubt in zip((slice(w), slice(w, w + 1), slice(w + 1, w + 2)), (most, -most, -most), self.doubt):
+        high = 0.
+        for _ in range(5 if doubt and part != slice(0) else 0):
+            t, middle = self.mode.copy(), (low + high)/2
+            t[part] += middle
+            if evidence(t, X, z, self.kernel, self.prior)[0] >= top - doubt: high = middle
+            else: low = middle
+        out[part] += high
+    return out
 
 @patch
 def due(self: GP,
@@ -285,14 +296,15 @@ def weights(self: GP):
 @patch
 def ucb(self: GP,
     Z, # points, one per row
-    root, # root of beta
+    root, # root of beta; or a function that gives it for standard deviations, with the derivative of root*sd by sd
     columns, # which columns to differentiate by: a slice or an index
     alpha # what `weights` gave
 ) -> tuple: # values, and gradients by the chosen columns
     "Upper confidence bound and its gradient"
     W, (V, slope), l = self.W[:self.n, :self.n], self._whitened(Z), self.lengths[columns]
     sd = (self.signal - (V*V).sum(1)).clamp_(min=1e-12*self.signal).sqrt_()
-    A = (alpha - (root/sd)[:, None]*(V@W)).mul_(slope).mul_(2*self.signal)
+    root, slant = root(sd) if callable(root) else (root, root)
+    A = (alpha - (slant/sd)[:, None]*(V@W)).mul_(slope).mul_(2*self.signal)
     gradient = (Z[:, columns]/l*A.sum(1)[:, None] - A@self.scaled[:self.n, columns])/l
     if self.bowl is not None: gradient += self.bowl.gradient(Z, columns)
     return self.level(Z) + V@self.u[:self.n] + root*sd, gradient
