@@ -38,10 +38,10 @@ def merged(
 def boldness(
     contexts, # name -> domain or None, of an arm
     plan # its stages
-) -> tuple: # beta, and how much it grows where little is known
-    "1 if contexts that are numbers explore by themselves, 3 with stages, else 2.4 and growing"
-    if len(plan) > 1: return 3., 0.
-    return (2.4, 2.) if repeats(contexts) else (1., 0.)
+) -> dict: # settings of `Practical`
+    "beta of 1 if contexts that are numbers explore by themselves, of 3 with stages; else growing, sooner if there are contexts"
+    if len(plan) > 1: return dict(width=3.)
+    return dict(width=4., growth=2., sharp=30. if contexts else 1.) if repeats(contexts) else dict(width=1.)
 
 # %% ../nbs/20_arms.ipynb #48145296
 _schedules = dict(practical=Practical, theory=Theory)
@@ -57,8 +57,7 @@ def scheduled(
     if hasattr(schedule, "beta") and hasattr(schedule, "rho"): return schedule
     if not isinstance(schedule, str) or schedule not in _schedules: raise ValueError(no_such("schedule", schedule, _schedules))
     if schedule == "theory": return Theory(max(len(arm.scope), 1), len(arm.features.contexts), arms)
-    width, growth = boldness(arm.features.contexts, arm.plan)
-    return Practical(width, growth=growth)
+    return Practical(**boldness(arm.features.contexts, arm.plan))
 
 # %% ../nbs/20_arms.ipynb #44152bbb
 class RandomBackend:
