@@ -39,9 +39,9 @@ def boldness(
     contexts, # name -> domain or None, of an arm
     plan # its stages
 ) -> dict: # settings of `Practical`
-    "beta of 1 if contexts that are numbers explore by themselves, of 3 with stages; else growing, sooner if there are contexts"
+    "beta of 1 if contexts that are numbers explore by themselves, of 3 with stages; else growing where little is known"
     if len(plan) > 1: return dict(width=3.)
-    return dict(width=4., growth=2., sharp=30. if contexts else 1.) if repeats(contexts) else dict(width=1.)
+    return dict(width=4., growth=2.) if repeats(contexts) else dict(width=1.)
 
 # %% ../nbs/20_arms.ipynb #48145296
 _schedules = dict(practical=Practical, theory=Theory)

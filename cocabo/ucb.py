@@ -193,9 +193,8 @@ class Practical:
     width: float = 1. # beta: squared number of standard deviations
     rho0: float = 1. # times the largest pooled standard deviation so far
     growth: float = 0. # how much beta grows with the logarithm of how little is known; 0: constant
-    sharp: float = 1. # how soon a point counts as neglected, if beta grows
 
-    def beta(self, n): return Bold(self.width, self.growth, self.sharp) if self.growth else self.width
+    def beta(self, n): return Bold(self.width, self.growth) if self.growth else self.width
     def rho(self, n, scale): return self.rho0*(scale.top or 1.)
 
 @dataclass(frozen=True)
@@ -219,14 +218,13 @@ class Bold(float):
     "A beta that is larger where less is known; its value is for models that can use only one number"
     def __new__(cls,
         value=4., # beta for models that can use only one number
-        growth=2., # how much it grows with the logarithm of the variance
-        sharp=1. # how soon a point counts as neglected
+        growth=2. # how much it grows with the logarithm of the variance
     ):
         self = super().__new__(cls, value)
-        self.growth, self.sharp = growth, sharp
+        self.growth = growth
         return self
 
-    def __repr__(self): return f"Bold({float(self):g}, {self.growth:g}, {self.sharp:g})"
+    def __repr__(self): return f"Bold({float(self):g}, {self.growth:g})"
 
 # %% ../nbs/11_ucb.ipynb #30b7b4ad
 def roots(
@@ -237,7 +235,7 @@ def roots(
     "How many standard deviations of optimism"
     g = getattr(beta, "growth", 0.)
     if not g or not typical: return (math.sqrt(beta),)*2
-    q = beta.sharp*sd*sd/typical
+    q = sd*sd/typical
     r = ((1 + q)/2).log_().mul_(g).add_(2.4).clamp_(min=1e-6).sqrt_()
     return r, r + g*q/(1 + q)/r
 
