@@ -448,6 +448,7 @@ def maximise(self: GPBackend,
     pending=() # points, as dictionaries, at which experiments are running
 ) -> Choice:
     "The action with the largest upper confidence bound at a context"
+    if not _number("beta", beta) >= 0: raise ValueError(f"beta should not be negative, which {shown(beta)} is")
     self._ready()
     f, gp, typical = self.features, self.gp, self.scale.typical if isinstance(beta, Bold) else 0.
     def root(sd): return roots(beta, sd, typical)
