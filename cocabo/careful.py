@@ -34,7 +34,7 @@ class CarefulBackend(GPBackend):
         step=.05 # how far beyond what was played, in units of the range
     ):
         bowl = dict(prior=Prior(length=(.2, .4), signal=(.1, .5), noise=(.02, 2.), bowl=(10., 1.5)), doubt=0.)
-        flat = dict(prior=Prior(length=(.2, .4), signal=(1., .5)))
+        flat = dict(prior=Prior(length=(.2, .4), signal=(1., .5)), doubt=1.)
         super().__init__(actions, contexts, rng, scale, **(bowl if any(isinstance(d, Real) for d in dict(actions).values()) else flat))
         self.step, self.kin = step, []
 
