@@ -13,10 +13,11 @@ from fastcore.basics import patch
 from .backends import make_backend
 from .bandit import Arm, lends
 from .careful import introduce
+from .optimism import Practical, Scale, Theory, repeats
 from .scopes import Scope, checked, task
 from .stages import StagedBackend, staged, stages
 from .text import no_such, shown
-from .ucb import Choice, Features, Practical, Scale, Theory, repeats
+from .ucb import Choice, Features
 
 # %% ../nbs/20_arms.ipynb #e2137380
 def joint(

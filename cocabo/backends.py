@@ -14,11 +14,12 @@ from importlib import import_module
 from types import SimpleNamespace
 import numpy as np
 from fastcore.basics import patch
-from .gp import Prior
+from .evidence import Prior
 from .space import Category, Integer, Real
 from .text import shown
 from .careful import CarefulBackend
-from .ucb import Choice, Features, GPBackend, Scale, _number, maximise_ucb
+from .optimism import Scale
+from .ucb import Choice, Features, GPBackend, _number, maximise_ucb
 
 # %% ../nbs/12_backends.ipynb #f5ff1abd
 @contextmanager

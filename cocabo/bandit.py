@@ -8,13 +8,15 @@ __all__ = ['rules', 'Arm', 'lends', 'choose', 'Paper', 'expected_improvement', '
 
 # %% ../nbs/20_bandit.ipynb #4c0b9cb3
 import math
+from collections import Counter
 from dataclasses import dataclass, field
 import numpy as np
 import torch
 from fastcore.basics import patch
 from .gp import Watch
+from .optimism import Practical, repeats, roots
 from .scopes import Scope
-from .ucb import Practical, inside, roots, spread
+from .ucb import inside, spread
 
 # %% ../nbs/20_bandit.ipynb #ce49f8e4
 @dataclass
@@ -94,13 +96,16 @@ def situations(
     n, # how many at most
     counts=None, # for each arm, how many of its experiments count; None: all
     beta=None # optimism of a plan; None: that of the arm
-) -> list: # of dictionaries
+) -> tuple: # list of dictionaries; how often each was seen, an array, or None if each counts once
     "What an arm is judged at: contexts seen by it and its lenders, or, with stages, what its plan would lead to now"
     a, counts = opt.arms[i], counts or [b.n for b in opt.arms]
     if hasattr(a.backend, "imagine") and a.n > 2:
         first = [{c: known[c] for c in a.plan[0].needs} for known in evenly(a.known[:counts[i]], n//4 if a.plan[0].needs else 1)]
-        return a.backend.imagine(first, a.schedule.beta(a.n) if beta is None else beta)
-    return evenly([c for k in a.lenders or (i,) for c in opt.arms[k].known[:counts[k]]], n)
+        return a.backend.imagine(first, a.schedule.beta(a.n) if beta is None else beta), None
+    seen, looks = [c for k in a.lenders or (i,) for c in opt.arms[k].known[:counts[k]]], a.model.features.contexts
+    different = Counter(tuple(c[x] for x in looks) for c in seen) if repeats(looks) else ()
+    if not 0 < len(different) <= n: return evenly(seen, n), None
+    return [dict(zip(looks, values)) for values in different], np.array(list(different.values()), float)
 
 # %% ../nbs/20_bandit.ipynb #a7fce5c8
 def questions(
@@ -129,9 +134,10 @@ class Judge:
         arm, # an `Arm`
         contexts, # list of dictionaries
         n, # actions for each context
-        count=None # use only the first so many points as guesses; None: all
+        count=None, # use only the first so many points as guesses; None: all
+        times=None # how often each context was seen; None: each counts once
     ):
-        self.arm, self.contexts, self.n, m = arm, contexts, n, arm.model
+        self.arm, self.contexts, self.n, self.times, m = arm, contexts, n, times, arm.model
         f, self.ranges, self.watch = m.features, dict(m.features.ranges), None
         if not contexts: return # asked for, but nothing has come back yet
         guesses = evenly(m.points[:count], n//2)
@@ -149,6 +155,12 @@ class Judge:
         else: self.at, self.kept = self.arm.n, self.arm.model.posterior(self.points); kept = self.kept
         return [v.reshape(-1, self.each) for v in kept]
 
+    def average(self,
+        values # one for each context
+    ) -> float:
+        "The mean over the contexts, each as often as it was seen"
+        return float(values.mean() if self.times is None or len(values) != len(self.times) else values@self.times/self.times.sum())
+
     @property
     def stale(self): return self.arm.model.features.ranges != self.ranges # contexts without a range were scaled anew
 
@@ -165,15 +177,18 @@ class Pooled:
 
     def index(self, opt):
         "One number for each arm"
-        typical = opt.scale.typical
-        def value(a, mean, sd): return float((mean + np.asarray(roots(a.schedule.beta(a.n), torch.from_numpy(sd), typical)[0])*sd).max(1).mean())
+        betas = [a.schedule.beta(a.n) for a in opt.arms]
+        typical = opt.scale.typical if any(getattr(b, "growth", 0.) for b in betas) else 0.
+        def value(beta, j):
+            mean, sd = j.posterior()
+            return j.average((mean + np.asarray(roots(beta, torch.from_numpy(sd), typical)[0])*sd).max(1))
         t = sum(a.plays for a in opt.arms) # with those that are running, so that a first batch spreads too
-        return [value(a, *j.posterior()) + self.bonus*math.log(1 + t)*(opt.scale.top or 1.)/a.plays**2 for a, j in zip(opt.arms, self.current(opt))]
+        return [value(b, j) + self.bonus*math.log(1 + t)*(opt.scale.top or 1.)/a.plays**2 for a, b, j in zip(opt.arms, betas, self.current(opt))]
 
     def current(self, opt):
         "The judges of all arms, with a new pool if it is time"
         if not self.judges or opt.told >= max(self.growth*self.at, self.at + 1): self._renew(opt)
-        self.judges = [Judge(j.arm, j.contexts, self.actions) if j.stale else j for j in self.judges]
+        self.judges = [Judge(j.arm, j.contexts, self.actions, times=j.times) if j.stale else j for j in self.judges]
         return self.judges
 
     def _renew(self, opt):
@@ -183,9 +198,11 @@ class Pooled:
 
     def _build(self, opt):
         "One judge for each arm; what an arm imagined is kept, everything else stands in the history"
+        self.judges = []
         for i, a in enumerate(opt.arms):
-            if i not in self.pools and hasattr(a.backend, "imagine"): self.pools[i] = situations(opt, i, self.size, self.counts)
-        self.judges = [Judge(a, self.pools[i] if i in self.pools else situations(opt, i, self.size, self.counts), self.actions, self.counts[i]) for i, a in enumerate(opt.arms)]
+            contexts, times = (self.pools[i], None) if i in self.pools else situations(opt, i, self.size, self.counts)
+            if hasattr(a.backend, "imagine"): self.pools[i] = contexts
+            self.judges.append(Judge(a, contexts, self.actions, self.counts[i], times))
 
 # %% ../nbs/20_bandit.ipynb #8038bd10
 @patch

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 import numpy as np
 from .backends import make_backend
-from .ucb import Scale
+from .optimism import Scale
 from .worlds import environments
 
 # %% ../nbs/35_bench.ipynb #1ddd9639

@@ -9,7 +9,7 @@ __all__ = ['outset', 'CarefulBackend', 'introduce']
 import numpy as np
 import torch
 from fastcore.basics import patch
-from .gp import Prior
+from .evidence import Prior
 from .space import Real
 from .ucb import Choice, GPBackend, spread
 

@@ -10,7 +10,8 @@ import math
 import numpy as np
 import torch
 from fastcore.basics import patch
-from .gp import GP, correlation, squared_distance
+from .evidence import correlation, squared_distance
+from .gp import GP
 
 # %% ../nbs/13_laws.ipynb #1e11105d
 def _told(gp, X, y, known=None):

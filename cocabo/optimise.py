@@ -17,7 +17,7 @@ from .graph import unknown
 from .problem import Problem
 from .scopes import Scope
 from .text import brief, no_such, shown
-from .ucb import Scale
+from .optimism import Scale
 
 # %% ../nbs/21_optimise.ipynb #a9f3d538
 class Optimiser:

@@ -72,10 +72,13 @@ def worth(self: Optimiser,
     size=64 # contexts
 ) -> tuple: # estimate and standard error, larger is better
     "What the best policy of an arm is worth, by its posterior mean"
-    mean, sd = Judge(arm, situations(self, self.arms.index(arm), size, beta=0.), 48).posterior()
+    contexts, times = situations(self, self.arms.index(arm), size, beta=0.)
+    judge = Judge(arm, contexts, 48, times=times)
+    mean, sd = judge.posterior()
     at = mean.argmax(1)
     best, spread = mean[np.arange(len(at)), at], sd[np.arange(len(at)), at]
-    return float(best.mean()), math.sqrt(float(best.var())/len(best) + float(spread.mean())**2)
+    value, seen = judge.average(best), len(best) if times is None else times.sum()
+    return value, math.sqrt(judge.average((best - value)**2)/seen + judge.average(spread)**2)
 
 # %% ../nbs/23_policy.ipynb #e2bdf9bc
 @patch

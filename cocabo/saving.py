@@ -18,7 +18,8 @@ from .optimise import Optimiser, Trial
 from .problem import Problem
 from .scopes import Scope
 from .text import shown
-from .ucb import Choice, Practical, Theory
+from .optimism import Practical, Theory
+from .ucb import Choice
 
 # %% ../nbs/24_saving.ipynb #c9899be8
 _schedules = dict(practical=Practical, theory=Theory)

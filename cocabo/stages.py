@@ -15,10 +15,11 @@ from fastcore.basics import patch
 from .careful import CarefulBackend, outset
 from .graph import Graph, unknown
 from .laws import Chances, Outlook
+from .optimism import Scale
 from .scopes import Scope
 from .space import Category, Integer, Real
 from .text import brief, shown
-from .ucb import Choice, Features, GPBackend, Scale, _number, climb, inside, spread
+from .ucb import Choice, Features, GPBackend, _number, climb, inside, spread
 
 # %% ../nbs/13_stages.ipynb #64ec5a0a
 @dataclass(frozen=True)
@@ -84,6 +85,7 @@ class StagedBackend:
         self.rng = np.random.default_rng(0) if rng is None else rng
         self.inner = make(self.acts[-1], rest, self.rng, scale)
         self.model = self.inner if isinstance(self.inner, GPBackend) else CarefulBackend(self.acts[-1], rest, self.rng)
+        self.model.merges = False # the laws read the experiments one by one
         self.check = Features({x: d for acts in self.acts for x, d in acts.items()}, rest)
         self._lay_out()
 
