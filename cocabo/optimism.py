@@ -69,9 +69,9 @@ class Theory:
 
 # %% ../nbs/11_optimism.ipynb #942dc576
 class Bold(float):
-    "A beta that is larger where less is known; its value is for models that can use only one number"
+    "A beta that is larger where less is known; its value is the least, and for models that can use only one number"
     def __new__(cls,
-        value=4., # beta for models that can use only one number
+        value=4., # the least beta
         growth=2. # how much it grows with the logarithm of the variance
     ):
         self = super().__new__(cls, value)
@@ -90,8 +90,9 @@ def roots(
     g = getattr(beta, "growth", 0.)
     if not g or not typical: return (math.sqrt(beta),)*2
     q = sd*sd/typical
-    r = ((1 + q)/2).log_().mul_(g).add_(2.4).clamp_(min=1e-6).sqrt_()
-    return r, r + g*q/(1 + q)/r
+    b = q.log1p().mul_(g).add_(1)
+    r = b.clamp(min=float(beta)).sqrt_()
+    return r, r + (b > float(beta))*g*q/(1 + q)/r
 
 def bound(
     mean, sd, # tensors; the mean is overwritten
