@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['rules', 'Arm', 'lends', 'choose', 'Paper', 'expected_improvement', 'evenly', 'situations', 'questions', 'Judge',
-           'Pooled', 'Acquisition', 'Uniform']
+           'underway', 'Pooled', 'Acquisition', 'Uniform']
 
 # %% ../nbs/20_bandit.ipynb #4c0b9cb3
 import math
@@ -146,11 +146,16 @@ class Judge:
         self.watch = Watch(m.gp, torch.from_numpy(Z)) if hasattr(m, "gp") else None
         if not self.watch: self.points, self.at = [{**contexts[i//self.each], **f.decode(row)} for i, row in enumerate(Z)], None
 
-    def posterior(self):
+    def posterior(self,
+        running=() # points of experiments that are running in this arm
+    ):
         "Mean and standard deviation: arrays with a row for each context and a column for each action"
         s = self.arm.backend.scale
         if not self.contexts or not self.arm.n: return np.array([[s.mean]]), np.array([[s.sd]])
-        if self.watch: kept = [v.numpy() for v in self.watch.posterior()]
+        if self.watch and running:
+            gp = self.watch.gp
+            with gp.pretend([torch.from_numpy(self.arm.model.features.row(p)) for p in running]): kept = [v.numpy() for v in gp.posterior(self.watch.Z)]
+        elif self.watch: kept = [v.numpy() for v in self.watch.posterior()]
         elif self.at == self.arm.n: kept = self.kept
         else: self.at, self.kept = self.arm.n, self.arm.model.posterior(self.points); kept = self.kept
         return [v.reshape(-1, self.each) for v in kept]
@@ -163,6 +168,14 @@ class Judge:
 
     @property
     def stale(self): return self.arm.model.features.ranges != self.ranges # contexts without a range were scaled anew
+
+# %% ../nbs/20_bandit.ipynb #47b88864
+def underway(
+    opt, # an optimiser
+    i # number of an arm
+) -> list: # of points
+    "Experiments of an arm whose actions are decided and whose targets have not come back"
+    return [t.point for t in getattr(opt, "open", {}).values() if t.arm == i and t.ready]
 
 # %% ../nbs/20_bandit.ipynb #4d0a4ed7
 @dataclass
@@ -179,11 +192,11 @@ class Pooled:
         "One number for each arm"
         betas = [a.schedule.beta(a.n) for a in opt.arms]
         typical = opt.scale.typical if any(getattr(b, "growth", 0.) for b in betas) else 0.
-        def value(beta, j):
-            mean, sd = j.posterior()
+        def value(beta, j, running):
+            mean, sd = j.posterior(running)
             return j.average((mean + np.asarray(roots(beta, torch.from_numpy(sd), typical)[0])*sd).max(1))
         t = sum(a.plays for a in opt.arms) # with those that are running, so that a first batch spreads too
-        return [value(b, j) + self.bonus*math.log(1 + t)*(opt.scale.top or 1.)/a.plays**2 for a, b, j in zip(opt.arms, betas, self.current(opt))]
+        return [value(b, j, underway(opt, i)) + self.bonus*math.log(1 + t)*(opt.scale.top or 1.)/a.plays**2 for i, (a, b, j) in enumerate(zip(opt.arms, betas, self.current(opt)))]
 
     def current(self, opt):
         "The judges of all arms, with a new pool if it is time"
@@ -228,7 +241,7 @@ class Acquisition(Pooled):
 
     def index(self, opt):
         "One number for each arm"
-        posts = [j.posterior() for j in self.current(opt)]
+        posts = [j.posterior(underway(opt, i)) for i, j in enumerate(self.current(opt))]
         best = max(float(m.max()) for m, _ in posts)
         return [float(expected_improvement(m, s, best).max()) for m, s in posts]
 
