@@ -25,6 +25,7 @@ class GP:
         doubt=0. # how much worse than the best, in units of log posterior, the lengths that are used may be; or three such numbers, for lengths, signal and noise
     ):
         if kernel not in kernels: raise ValueError(f"the kernel should be one of {', '.join(kernels)}, not {kernel!r}")
+        if prior and prior.bowl and prior.tilt: raise ValueError("a process has a bowl under it or a tilt of its noise, not both")
         self.width, self.kernel, self.prior, self.doubt, self.watches = width, kernel, prior or Prior(), doubt if isinstance(doubt, tuple) else (doubt, 0., 0.), weakref.WeakSet()
         self.n = self.hidden = self.kept = self.fitted = self.factored = 0 # rows; targets beyond one a row; rows after the last merge; targets at the last fit, and at the last factorisation
         self._room(64)
@@ -299,6 +300,7 @@ def crowded(self: GP): return self.n >= max(128, 2*self.kept) # so many rows tha
 def merge(self: GP):
     "Make the rows at the same point one; the factor is stale until `factor` is called"
     n = self.n
+    if self.prior.bowl: raise ValueError("a process with a bowl keeps one row for each target")
     X, at = np.unique(self.X[:n].numpy(), axis=0, return_inverse=True)
     m, at, (c, y, q) = len(X), at.reshape(-1), (v[:n].numpy() for v in (self.counts, self.y, self.squares))
     counts = np.bincount(at, c, m)
