@@ -19,7 +19,7 @@ _home = {
     "search": ["pomps"],
     "verdicts": ["Verdict", "explain"],
     "problem": ["Problem"],
-    "ucb": ["Practical", "Theory"],
+    "optimism": ["Practical", "Theory"],
     "methods": ["CoCaBO", "CaBO", "CoBO", "GPUCB", "RandomSearch", "Optimiser"],
     "policy": ["Policy"],
     "saving": ["load"],
