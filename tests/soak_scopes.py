@@ -1,14 +1,22 @@
-"""The long checks of scopes: python tests/soak_scopes.py CHECK [--count N] [--seed S] [--minutes M] [--cap K] [--most V]
+"""The long checks of scopes, each from its seed:
 
-brute    pomps == pomps_brute on random problems with up to 5 observed variables, half with actions among the contexts
+    python tests/soak_scopes.py CHECK [--count N] [--seed S] [--minutes M] [--cap K] [--most V]
+
+brute    pomps == pomps_brute on random problems with up to 5 observed variables,
+         half with actions among the contexts
 pomis    pomps(contexts=[]) == pomis on random graphs
 rename   relabelling the nodes relabels the answer
-oracle   exact values in random SCMs: no scope is ever better than all returned ones (COUNT graphs, 100 SCMs each)
-witness  hill climbing finds for each returned scope an SCM in which it is strictly better than every other scope without anything redundant,
-         but for the same scope with more contexts, which ties in every SCM
-explain  for every scope of random problems, the scope that `explain` calls better is never worse in random SCMs
-Every random choice follows from the seed. Exit code 1 if anything differs, or if fewer than 95 % of the returned scopes have a witness.
+oracle   exact values in random SCMs: no scope is ever better than all returned ones
+         (COUNT graphs, 100 SCMs each)
+witness  hill climbing finds for each returned scope an SCM in which it is strictly better than
+         every other scope without anything redundant, but for the same scope with more contexts,
+         which ties in every SCM
+explain  for every scope of random problems, the scope that `explain` calls better is never worse
+         in random SCMs
+
+Exit code 1 if anything differs, or if fewer than 95 % of the returned scopes have a witness.
 """
+
 import argparse, random, sys, time
 from cocabo.graph import Graph
 from cocabo.scopes import Scope, ordered, pomis, pomps_brute, task
@@ -20,18 +28,27 @@ cap_default, most_default = [20_000], [5]
 
 def random_problem(rng, most=5, cap=None):
     "A random problem whose brute force list has at most about `cap` scopes"
-    want, cap = rng.random() < .5, cap or cap_default[0]
+    want, cap = rng.random() < 0.5, cap or cap_default[0]
     while True:
-        n, p, q = rng.randint(2, most), rng.choice([.3, .5, .7]), rng.choice([0, .15, .3, .5])
+        n, p, q = rng.randint(2, most), rng.choice([0.3, 0.5, 0.7]), rng.choice([0, 0.15, 0.3, 0.5])
         V = rng.sample([f"V{i}" for i in range(n)], n)
         pairs = [(V[i], V[j]) for i in range(n) for j in range(i + 1, n)]
-        h = Graph(nodes=V, directed=[e for e in pairs if rng.random() < p], bidirected=[e for e in pairs if rng.random() < q])
-        y = V[-1] if rng.random() < .6 else rng.choice(V)
+        h = Graph(
+            nodes=V,
+            directed=[e for e in pairs if rng.random() < p],
+            bidirected=[e for e in pairs if rng.random() < q],
+        )
+        y = V[-1] if rng.random() < 0.6 else rng.choice(V)
         rest = sorted(h.nodes - {y})
         acts = rng.sample(rest, rng.randint(1, len(rest)))
         ctx = [v for v in rest if want or v not in acts]
-        if rng.random() < .5: ctx = [v for v in ctx if rng.random() < .6]
-        if want != bool(set(ctx) & set(acts)) or (1 + 2**(n - 2 + len(h.bidirected)))**len(acts) > cap: continue
+        if rng.random() < 0.5:
+            ctx = [v for v in ctx if rng.random() < 0.6]
+        if (
+            want != bool(set(ctx) & set(acts))
+            or (1 + 2 ** (n - 2 + len(h.bidirected))) ** len(acts) > cap
+        ):
+            continue
         return task(h, y, acts, ctx)
 
 
@@ -42,37 +59,68 @@ def brute(rng):
 
 def without_contexts(rng):
     t = random_problem(rng, 7, 10**40)
-    return {frozenset(s) for s in pomps(t.graph, t.target, t.actions, [])} == set(pomis(t.graph, t.target, t.actions)), t, False
+    return (
+        {frozenset(s) for s in pomps(t.graph, t.target, t.actions, [])}
+        == set(pomis(t.graph, t.target, t.actions)),
+        t,
+        False,
+    )
 
 
 def rename(rng):
     t = random_problem(rng, 6, 10**40)
-    new = dict(zip(sorted(t.graph.nodes), rng.sample([f"W{i}" for i in range(9)], len(t.graph.nodes))))
-    h = Graph(nodes=list(new.values()), directed=[(new[a], new[b]) for a, b in t.graph.directed], bidirected=[(new[a], new[b]) for a, b in t.graph.bidirected])
+    new = dict(
+        zip(sorted(t.graph.nodes), rng.sample([f"W{i}" for i in range(9)], len(t.graph.nodes)))
+    )
+    h = Graph(
+        nodes=list(new.values()),
+        directed=[(new[a], new[b]) for a, b in t.graph.directed],
+        bidirected=[(new[a], new[b]) for a, b in t.graph.bidirected],
+    )
     want = ordered(Scope({new[x]: [new[c] for c in cs] for x, cs in s.items()}) for s in pomps(*t))
-    return pomps(h, new[t.target], [new[x] for x in t.actions], [new[c] for c in t.contexts]) == want, t, bool(set(t.actions) & set(t.contexts))
+    return (
+        pomps(h, new[t.target], [new[x] for x in t.actions], [new[c] for c in t.contexts]) == want,
+        t,
+        bool(set(t.actions) & set(t.contexts)),
+    )
 
 
 def oracle(rng):
     from cocabo.oracle import never_better
+
     t = random_problem(rng, 5, 3_000)
-    return never_better(t, pomps(*t), rng.randrange(2**31), 100) is None, t, bool(set(t.actions) & set(t.contexts))
+    return (
+        never_better(t, pomps(*t), rng.randrange(2**31), 100) is None,
+        t,
+        bool(set(t.actions) & set(t.contexts)),
+    )
 
 
-found = [0, 0] # witnesses, returned scopes
+found = [0, 0]  # witnesses, returned scopes
 
 
 def witness(rng):
     from cocabo.bitgraph import BitTask
     from cocabo.oracle import find_witness
     from cocabo.scopes import mixed_policy_scopes
+
     t = random_problem(rng, 5, 3_000)
     b = BitTask(t)
-    rivals = {b.scope(b.reduced(dict(b.pairs(s)))) for s in mixed_policy_scopes(*t)} # all scopes without anything redundant
+    rivals = {
+        b.scope(b.reduced(dict(b.pairs(s)))) for s in mixed_policy_scopes(*t)
+    }  # all scopes without anything redundant
     for s in pomps(*t):
-        def ties(r): return r.keys() == s.keys() and all(s[x] <= r[x] for x in s) # s with more contexts: the same class, since s is undominated
+
+        def ties(r):
+            return r.keys() == s.keys() and all(
+                s[x] <= r[x] for x in s
+            )  # s with more contexts: the same class, since s is undominated
+
         found[1] += 1
-        found[0] += find_witness(t, s, ordered(r for r in rivals if not ties(r)), rng.randrange(2**31)) is not None
+        found[0] += (
+            find_witness(t, s, ordered(r for r in rivals if not ties(r)), rng.randrange(2**31))
+            is not None
+        )
     return True, t, bool(set(t.actions) & set(t.contexts))
 
 
@@ -80,25 +128,42 @@ def explained(rng):
     from cocabo.oracle import never_better
     from cocabo.scopes import mixed_policy_scopes
     from cocabo.verdicts import explain
+
     t, fine = random_problem(rng, 5, 3_000), True
     kept = pomps(*t)
     every = list(mixed_policy_scopes(*t))
     for s in rng.sample(every, min(len(every), 12)):
         v = explain(t.graph, s, t.target, t.actions, t.contexts)
         fine &= v.kept == (s in kept) and (v.kept or v.better in kept)
-        for _, _, better in v.steps: fine &= never_better(t, [better], rng.randrange(2**31), 8, [s]) is None
+        fine &= v.reason == "kept" if v.kept else v.reason == v.steps[0].reason
+        for step in v.steps:
+            fine &= never_better(t, [step.scope], rng.randrange(2**31), 8, [s]) is None
     return fine, t, False
 
 
-checks = dict(brute=brute, pomis=without_contexts, rename=rename, oracle=oracle, witness=witness, explain=explained)
+checks = dict(
+    brute=brute,
+    pomis=without_contexts,
+    rename=rename,
+    oracle=oracle,
+    witness=witness,
+    explain=explained,
+)
 
 if __name__ == "__main__":
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     p.add_argument("check", choices=checks)
     p.add_argument("--count", type=int, default=3000)
     p.add_argument("--seed", type=int, default=0)
     p.add_argument("--minutes", type=float, default=15)
-    p.add_argument("--most", type=int, default=5, help="largest number of observed variables of the brute force check")
+    p.add_argument(
+        "--most",
+        type=int,
+        default=5,
+        help="largest number of observed variables of the brute force check",
+    )
     p.add_argument("--cap", type=int, default=20_000, help="largest brute force list, in scopes")
     a = p.parse_args()
     cap_default[0], most_default[0] = a.cap, a.most
@@ -109,8 +174,14 @@ if __name__ == "__main__":
         if not fine:
             bad += 1
             print("DIFFERENCE", i, repr(str(t.graph)), t[1:], flush=True)
-        if i % max(1, a.count // 20) == 0: print(f"{i} of {a.count}, {bad} differences, {time.time() - start:.0f} s", flush=True)
-        if time.time() - start > 60 * a.minutes: break
-    print(f"{a.check}: seed {a.seed}, {i} problems ({overlap} with actions among the contexts), {bad} differences, {time.time() - start:.0f} s", end="")
+        if i % max(1, a.count // 20) == 0:
+            print(f"{i} of {a.count}, {bad} differences, {time.time() - start:.0f} s", flush=True)
+        if time.time() - start > 60 * a.minutes:
+            break
+    print(
+        f"{a.check}: seed {a.seed}, {i} problems ({overlap} with actions among the contexts), "
+        f"{bad} differences, {time.time() - start:.0f} s",
+        end="",
+    )
     print(f", witnesses for {found[0]} of {found[1]} returned scopes" if found[1] else "")
-    sys.exit(bad > 0 or found[0] < .95 * found[1])
+    sys.exit(bad > 0 or found[0] < 0.95 * found[1])

@@ -1,4 +1,5 @@
-"""The long checks, for pytest --slow; python tests/soak_scopes.py and tests/soak_grid.py run them one by one."""
+"""The long checks, for pytest --slow; soak_scopes.py and soak_grid.py run them one by one."""
+
 import subprocess
 import sys
 from pathlib import Path
@@ -6,20 +7,55 @@ from pathlib import Path
 import pytest
 
 
-@pytest.mark.parametrize("check, count", [("brute", 3000), ("pomis", 10_000), ("rename", 3000), ("oracle", 200), ("witness", 200), ("explain", 300)])
+@pytest.mark.parametrize(
+    "check, count",
+    [
+        ("brute", 3000),
+        ("pomis", 10_000),
+        ("rename", 3000),
+        ("oracle", 200),
+        ("witness", 200),
+        ("explain", 300),
+    ],
+)
 def test_soak(check, count, request):
     if not request.config.getoption("--slow"):
         pytest.skip("minutes long: pytest --slow")
-    run = subprocess.run([sys.executable, str(Path(__file__).parent / "soak_scopes.py"), check, "--count", str(count), "--seed", "7"], capture_output=True, text=True)
+    run = subprocess.run(
+        [
+            sys.executable,
+            str(Path(__file__).parent / "soak_scopes.py"),
+            check,
+            "--count",
+            str(count),
+            "--seed",
+            "7",
+        ],
+        capture_output=True,
+        text=True,
+    )
     assert run.returncode == 0, run.stdout[-3000:] + run.stderr[-3000:]
     assert f"{count} of {count}" in run.stdout, "the time ran out before the count was reached"
 
 
-@pytest.mark.parametrize("words", [["kill", "--times", "3"], ["dask"]])
+@pytest.mark.parametrize("words", [["kill", "--times", "3"], ["dask"], ["scheduler"]])
 def test_grid(words, request):
     if not request.config.getoption("--slow"):
         pytest.skip("minutes long: pytest --slow")
-    if words == ["dask"]:
+    if words in (["dask"], ["scheduler"]):
         pytest.importorskip("distributed")
-    run = subprocess.run([sys.executable, str(Path(__file__).parent / "soak_grid.py"), *words], capture_output=True, text=True)
+    run = subprocess.run(
+        [sys.executable, str(Path(__file__).parent / "soak_grid.py"), *words],
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 0, run.stdout[-3000:] + run.stderr[-3000:]
+
+
+@pytest.mark.parametrize("words", [["kill", "--times", "50"], ["mutate", "--count", "1000"]])
+def test_files(words, request):
+    if not request.config.getoption("--slow"):
+        pytest.skip("minutes long: pytest --slow")
+    script = str(Path(__file__).parent / "soak_files.py")
+    run = subprocess.run([sys.executable, script, *words], capture_output=True, text=True)
     assert run.returncode == 0, run.stdout[-3000:] + run.stderr[-3000:]
