@@ -9,7 +9,7 @@ __all__ = []
 from importlib import import_module
 
 # %% ../nbs/7_edge/71_api.ipynb #62fc2c0c
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # %% ../nbs/7_edge/71_api.ipynb #8f57903d
 _home = {
@@ -21,7 +21,12 @@ _home = {
     "problem": ["Problem"],
     "policies": ["Policy"],
     "optimism": ["Practical", "Theory"],
-    "methods": ["CoCaBO", "CaBO", "CoBO", "GPUCB", "RandomSearch", "Optimiser", "Trial"],
+    "methods": ["CoCaBO", "CaBO", "CoBO", "GPUCB", "RandomSearch", "Optimiser", "Trial",
+                "register"],
+    "recipe": ["Recipe"],
+    "history": ["History"],
+    "ucb": ["Backend", "Choice"],
+    "bandit": ["ArmRule", "Pooled", "Paper", "Acquisition", "Uniform"],
     "saving": ["load"],
     "scm": ["SCM"],
     "environment": ["Environment"],

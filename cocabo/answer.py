@@ -11,30 +11,27 @@ from html import escape
 import numpy as np
 from fastcore.basics import patch
 from .bandit import Judge, situations
+from .history import history_frame
 from .optimise import Optimiser
 from .policies import Policy, Setting, unit_by_unit
 from .scopes import Scope
 
 # %% ../nbs/4_optimiser/45_answer.ipynb #5e3656ec
-def _calm(opt, arm):
-    "The function that gives the next acts of an arm by its posterior mean, from what is known"
-    def acts(known):
-        rng = opt.rng.bit_generator
-        state, rng.state = rng.state, np.random.PCG64(0).state
-        try: return arm.backend.maximise(known, 0.).action
-        finally: rng.state = state
+def _calm(opt, i):
+    "The function that gives the next acts of arm `i` by its posterior mean, from what is known"
+    def acts(known): return opt.arms[i].backend.maximise(known, 0.).action
     return acts
 
 # %% ../nbs/4_optimiser/45_answer.ipynb #3f3606cb
 def learnt(
     opt: Optimiser, # whose answer it is
-    arm, # an `Arm` of it
+    i: int, # number of the arm
     value: float, # estimate of the expected target
     error: float # its standard error
 ) -> Policy:
     "The best policy of an arm, by its posterior mean"
     settings, looks, known = {}, {}, ()
-    function = unit_by_unit(_calm(opt, arm))
+    function, arm = unit_by_unit(_calm(opt, i)), opt.arms[i]
     for stage in arm.plan:
         known = known + stage.needs
         setting = Setting(stage.acts, known, function, whole=True)
@@ -52,8 +49,9 @@ def worth(self: Optimiser,
     size=64 # contexts
 ) -> tuple: # estimate and standard error, larger is better
     "What the best policy of an arm is worth, by its posterior mean"
-    contexts, times = situations(self, self.arms.index(arm), size, beta=0.)
-    judge = Judge(arm, contexts, 48, times=times)
+    learner = self.learner
+    contexts, times = situations(learner, learner.arms.index(arm), size, beta=0.)
+    judge = Judge(arm, contexts, 48, learner.scale, times)
     mean, sd = judge.posterior()
     at = mean.argmax(1)
     best, spread = mean[np.arange(len(at)), at], sd[np.arange(len(at)), at]
@@ -65,39 +63,17 @@ def worth(self: Optimiser,
 @patch
 def best(self: Optimiser) -> Policy:
     "The best policy so far"
-    played = [a for a in self.arms if a.n]
-    if not played: raise ValueError("nothing has been told yet: ask, act and tell first")
-    values = [self.worth(a) for a in played]
-    i = int(np.argmax([v - e for v, e in values]))
-    return learnt(self, played[i], self.sign*values[i][0], values[i][1])
-
-# %% ../nbs/4_optimiser/45_answer.ipynb #4a4ffa37
-@patch
-def _variables(self: Optimiser):
-    "What some arm sets or looks at: contexts first, in the order of the problem"
-    used = set().union(*(a.features.domains for a in self.arms))
-    return [v for v in dict.fromkeys([*self.problem.contexts, *self.problem.actions]) if v in used]
-
-def _column(values):
-    "Values with None where there is none: whole numbers and texts stay what they are beside it"
-    import pandas as pd
-    if None not in values: return values
-    floats = all(v is None or isinstance(v, float) for v in values)
-    return pd.Series(values, dtype=float if floats else object)
+    values = {i: self.worth(a) for i, a in enumerate(self.arms) if a.n}
+    if not values: raise ValueError("nothing has been told yet: ask, act and tell first")
+    i = max(values, key=lambda i: values[i][0] - values[i][1])
+    return learnt(self, i, self.sign*values[i][0], values[i][1])
 
 # %% ../nbs/4_optimiser/45_answer.ipynb #702c4a8b
 @patch(as_prop=True)
 def history(self: Optimiser):
-    "All experiments that were told: a frame with trial, scope, the variables, the target, ucb"
-    import pandas as pd
-    points = [{**r["contexts"], **r["actions"]} for r in self.rows]
-    columns = {}
-    for name in ("trial", "scope"):
-        columns[self._bookkeeping(name)] = [r[name] for r in self.rows]
-    for v in self._variables(): columns[v] = _column([p.get(v) for p in points])
-    columns[self.problem.target] = [r["y"] for r in self.rows]
-    columns[self._bookkeeping("ucb")] = [r["ucb"] for r in self.rows]
-    return pd.DataFrame(columns)
+    "All that was told: a frame with trial, scope, the variables, the target, ucb, when, who"
+    used = set().union(*(f.domains for f in self._features))
+    return history_frame(self.rows, self.problem, used)
 
 # %% ../nbs/4_optimiser/45_answer.ipynb #899e0048
 @patch
@@ -106,7 +82,7 @@ def _cells(self: Optimiser, a):
     played = f"{a.n}" + (f" + {a.open} open" if a.open else "")
     if not a.n: return str(a.scope), played, "–", "–"
     v, e = self.worth(a)
-    mine = [r["y"] for r in self.rows if r["scope"] == str(a.scope)]
+    mine = [r.y for r in self.rows if r.scope == str(a.scope) and r.y is not None]
     return str(a.scope), played, f"{self.sign*v:.4g} ± {1.96*e:.2g}", f"{np.mean(mine[-20:]):.4g}"
 
 # %% ../nbs/4_optimiser/45_answer.ipynb #0251245e
@@ -118,7 +94,7 @@ def _repr_html_(self: Optimiser):
     p = self.problem
     todo = "maximise" if p.maximise else "minimise"
     head = (f"<p><b>{escape(self.name)}</b>: {todo} {escape(p.target)}; {self.told} experiments "
-            f"told, {len(self.open)} open.</p>")
+            f"told, {len(self.open)} open. Made of: {escape(self.recipe.brief())}.</p>")
     names = ("scope", "played", "best policy is worth", f"last 20, mean {p.target}")
     titles = "".join(f"<th>{escape(n)}</th>" for n in names)
     rows = ""

@@ -46,6 +46,9 @@ def parser():
                                            "variables to set, what to look at first, and what "
                                            "value to set.")
     p.add_argument("--version", action="version", version=_version())
+    p.add_argument("--with", dest="own", action="append", default=[], metavar="FILE",
+                   help="a Python file that registers parts of your own with cocabo.register; "
+                   "may be given several times")
     sub = p.add_subparsers(dest="command", metavar="COMMAND", title="commands",
                            parser_class=_Parser)
     for name, (f, declare) in _commands.items():
@@ -53,6 +56,21 @@ def parser():
                            formatter_class=argparse.RawDescriptionHelpFormatter)
         if declare: declare(c)
     return p
+
+# %% ../nbs/7_edge/70_cli.ipynb #1fac08b5
+def _load_own(path):
+    "Run a Python file that registers parts."
+    from importlib.util import module_from_spec, spec_from_file_location
+    from pathlib import Path
+    from cocabo.methods import WITH
+    if not Path(path).is_file(): raise ValueError(f"--with: there is no file {path}")
+    name = WITH + "".join(c if c.isalnum() else "_" for c in Path(path).stem)
+    spec = spec_from_file_location(name, path)
+    if spec is None: raise ValueError(f"--with: {path} is no Python file")
+    module = module_from_spec(spec)
+    sys.modules[name] = module
+    try: spec.loader.exec_module(module)
+    except Exception as e: raise ValueError(f"--with {path}: {type(e).__name__}: {e}") from None
 
 # %% ../nbs/7_edge/70_cli.ipynb #aca7b9d4
 def main(
@@ -63,6 +81,7 @@ def main(
     try:
         args = p.parse_args(argv)
         if not args.command: return p.print_help() or 0
+        for path in args.own: _load_own(path)
         code = _commands[args.command][0](args) or 0
         sys.stdout.flush() # so that a closed pipe is noticed here
         return code
@@ -462,3 +481,7 @@ def bench(args):
         _bench_cost(args, sizes, folder)
         if args.seeds: _bench_regret(args, folder)
     print(f"picture and tables: {folder}")
+
+# %% ../nbs/7_edge/70_cli.ipynb #1fff9933
+if __name__ == "__main__" and "get_ipython" not in globals(): # not inside a notebook
+    sys.exit(main())

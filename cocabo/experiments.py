@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 from .environment import Environment
 from .files import cores, one_thread
-from .methods import method_kinds
+from .methods import adopt, method_kinds, registered
 from .records import Records, _versions, to_parquet
 from .messages import no_such, shown
 from .registry import find_environment
@@ -194,6 +194,11 @@ def _processes(
                          f"{shown(jobs)}")
     return cores() if jobs == -1 else int(jobs)
 
+def _elsewhere(parts, task):
+    "One run in another process, which knows what was registered here"
+    adopt(parts)
+    return play(task)
+
 def _here(tasks):
     "One after the other, in this process"
     for t in tasks: yield play(t)
@@ -205,7 +210,8 @@ def _in_processes(tasks, jobs):
     try:
         with parallel_config("loky", n_jobs=jobs, inner_max_num_threads=1):
             pool = Parallel(return_as="generator_unordered", batch_size=1, pre_dispatch=2*jobs)
-            yield from pool(delayed(play)(t) for t in tasks)
+            parts = registered()
+            yield from pool(delayed(_elsewhere)(parts, t) for t in tasks)
     except TerminatedWorkerError:
         raise OSError("a worker process died, perhaps for lack of memory; what was finished is "
                       "kept: start again, with fewer jobs") from None
@@ -245,7 +251,8 @@ def _on_cluster(tasks, client):
     from distributed import as_completed
     gone = OSError("the Dask scheduler is gone; what was finished is kept: start a scheduler, and "
                    "then the same again")
-    futures = {client.submit(play, t, pure=False, retries=2): t for t in tasks}
+    parts = registered()
+    futures = {client.submit(_elsewhere, parts, t, pure=False, retries=2): t for t in tasks}
     for f in as_completed(list(futures), loop=client.loop):
         if f.status not in ("finished", "error"): raise gone
         try:

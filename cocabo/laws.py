@@ -16,24 +16,14 @@ from .gp import GP
 # %% ../nbs/3_models/38_laws.ipynb #1e11105d
 _VARIES = 1e-6 # of the unit scale: targets that vary by less are taken for constant
 
-def _told(gp, X, y, known=None):
-    "Give a `GP` these points and targets, and fit it, or take over `known` hyper-parameters"
+def _told(gp, X, y):
+    "Give a `GP` these points and targets, and fit it"
     while len(gp.y) < len(X): gp._room(2*len(gp.y))
     gp.n = len(X)
     gp.X[:len(X)] = X
     gp.y[:len(X)] = y
-    if known:
-        gp.mode = np.array(known.get("mode", known["t"])) # where the next fit starts
-        gp.set(known["t"], known["loc"], known["scale"], known["mean"])
-        gp.factor()
-    else:
-        sd = float(y.std(correction=0))
-        gp.fit(float(y.mean()), sd if sd > _VARIES else 1.)
-
-# %% ../nbs/3_models/38_laws.ipynb #751c3bfe
-def _state(gp):
-    "The hyper-parameters, as plain numbers"
-    return dict(t=gp.t.tolist(), mode=gp.mode.tolist(), loc=gp.loc, scale=gp.scale, mean=gp.mean)
+    sd = float(y.std(correction=0))
+    gp.fit(float(y.mean()), sd if sd > _VARIES else 1.)
 
 # %% ../nbs/3_models/38_laws.ipynb #1e44fa10
 def _mean(gp, Z):
@@ -71,18 +61,16 @@ def _sizes(self: Outlook, X):
 # %% ../nbs/3_models/38_laws.ipynb #0f6e1382
 @patch
 def learn(self: Outlook,
-    rows, # all points so far, all columns
-    known=None # hyper-parameters, from `extra`; None: fit them
+    rows # all points so far, all columns
 ):
     "Learn the law from scratch"
     R = torch.as_tensor(rows)
     X = R[:, self.before]
-    known = known or {}
     gp = self.mean
-    _told(gp, X, R[:, self.column], known.get("mean"))
+    _told(gp, X, R[:, self.column])
     # what each point surprises the others with
     left_out = gp.weights()/(gp.W[:gp.n, :gp.n]**2).sum(0)
-    _told(self.size, X, left_out.abs(), known.get("size"))
+    _told(self.size, X, left_out.abs())
     self.surprises = (left_out/self._sizes(X)).numpy()
 
 # %% ../nbs/3_models/38_laws.ipynb #962f9775
@@ -97,12 +85,6 @@ def add(self: Outlook,
     self.surprises = np.r_[self.surprises, surprise/float(self._sizes(x[None]))]
     self.mean.add(x, float(row[self.column]))
     self.size.add(x, abs(surprise))
-
-# %% ../nbs/3_models/38_laws.ipynb #7532c17b
-@patch
-def extra(self: Outlook) -> dict: # JSON-safe
-    "What the law knows beyond its points"
-    return dict(mean=_state(self.mean), size=_state(self.size))
 
 # %% ../nbs/3_models/38_laws.ipynb #40414a24
 @patch
@@ -136,13 +118,12 @@ class Chances:
 # %% ../nbs/3_models/38_laws.ipynb #1c211069
 @patch
 def learn(self: Chances,
-    rows, # all points so far, all columns
-    known=None # hyper-parameters, from `extra`; None: fit them
+    rows # all points so far, all columns
 ):
     "Learn the law from scratch"
-    R, known = torch.as_tensor(rows), known or {}
-    for gp, c, old in zip(self.gps, self.columns, known.get("gps", [None]*len(self.gps))):
-        _told(gp, R[:, self.before], R[:, c]*math.sqrt(2), old)
+    R = torch.as_tensor(rows)
+    for gp, c in zip(self.gps, self.columns):
+        _told(gp, R[:, self.before], R[:, c]*math.sqrt(2))
 
 # %% ../nbs/3_models/38_laws.ipynb #07385b93
 @patch
@@ -162,9 +143,3 @@ def add(self: Chances,
     "Learn from one more point, with the hyper-parameters as they are"
     row = torch.as_tensor(row)
     for gp, c in zip(self.gps, self.columns): gp.add(row[self.before], float(row[c])*math.sqrt(2))
-
-# %% ../nbs/3_models/38_laws.ipynb #fd9f46d9
-@patch
-def extra(self: Chances) -> dict: # JSON-safe
-    "What the law knows beyond its points"
-    return dict(gps=[_state(gp) for gp in self.gps])

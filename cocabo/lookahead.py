@@ -33,10 +33,9 @@ class StagedBackend:
     def __init__(self,
         actions: dict, # name -> domain
         contexts: dict, # name -> domain or None
-        rng=None, # a numpy Generator; None: a new one with seed 0
         scale: Scale = None, # the one that all arms share; None: one of its own
         plan: tuple = (), # what `stages` gave
-        make=CarefulBackend # (actions, contexts, rng, scale) -> the backend of the last stage
+        make=GPBackend # (actions, contexts, scale) -> the backend of the last stage
     ):
         self.plan = tuple(plan)
         if len(self.plan) < 2:
@@ -48,11 +47,11 @@ class StagedBackend:
             everything |= {c: _domain(c, dict(contexts)) for c in s.needs} | acts
             all_acts |= acts
         rest = {n: d for n, d in everything.items() if n not in self.acts[-1]}
-        self.rng = np.random.default_rng(0) if rng is None else rng
-        self.inner = make(self.acts[-1], rest, self.rng, scale)
+        self.scale = Scale() if scale is None else scale # that all arms share
+        self.inner = make(self.acts[-1], rest, self.scale)
         self.model = self.inner
         if not isinstance(self.inner, GPBackend):
-            self.model = CarefulBackend(self.acts[-1], rest, self.rng)
+            self.model = GPBackend(self.acts[-1], rest)
         self.model.merges = False # the laws read the experiments one by one
         self.check = Features(all_acts, rest)
         self._lay_out()
@@ -65,14 +64,6 @@ class StagedBackend:
     def points(self) -> list:
         "What was observed"
         return self.model.points
-
-    @property
-    def scale(self) -> Scale:
-        "The scale that all arms share"
-        return self.inner.scale
-
-    @scale.setter
-    def scale(self, s): self.inner.scale = s
 
 # %% ../nbs/3_models/39_lookahead.ipynb #53d997c7
 def _law(before, columns, d):
@@ -199,36 +190,38 @@ def maximise(self: StagedBackend,
     context: dict, # name -> value: all contexts and actions up to the current stage
     beta: float = 1., # squared number of standard deviations of optimism
     # points, as dictionaries, at which experiments are running; they may be between two stages
-    pending=()
+    pending=(),
+    rng=None # a numpy Generator; None: a new one with seed 0
 ) -> Choice: # its action has the actions of the current stage only
     "The best actions of the current stage, and the bound that can be expected from them"
     _checked(beta)
     k, root, m = self._now(context), math.sqrt(beta), self.model
+    rng = np.random.default_rng(0) if rng is None else rng
     running = self._running(pending)
     row = self._filled(context)[0]
     last = k == len(self.plan) - 1
     m._ready()
     nothing_known = not last and m.gp.n < _FEWEST # also for advice, with beta = 0
     if nothing_known or beta and self._young(last, len(running)):
-        return self._blind(k, row, root, m.gp.n + len(running))
-    if last: return self.inner.maximise(context, beta, running)
+        return self._blind(k, row, root, m.gp.n + len(running), rng)
+    if last: return self.inner.maximise(context, beta, running, rng)
     with m.gp.pretend([torch.from_numpy(m.features.row(p)) for p in running]):
-        return LookAhead(self, root).choose(k, row)
+        return LookAhead(self, root, rng).choose(k, row)
 
 # %% ../nbs/3_models/39_lookahead.ipynb #8d35ee34
 _FUTURES = 16 # random futures among which the bound of a first experiment is the best
 
 @patch
-def _blind(self: StagedBackend, k, row, root, i):
+def _blind(self: StagedBackend, k, row, root, i, rng):
     "The actions of the i-th first experiment; the bound is the best of some random futures"
     n, Z = _FUTURES, np.tile(row, (_FUTURES, 1))
     for j in range(k, len(self.plan)):
         for law in self.laws[j] if j > k else ():
             if isinstance(law, Chances):
                 size = len(law.columns)
-                Z[:, law.columns] = math.sqrt(.5)*np.eye(size)[self.rng.integers(size, size=n)]
-            else: Z[:, law.column] = self.rng.random(n)
-        Z[:, self.at[j]] = self.sets[j].lift(self.rng.random((n, len(self.acts[j]))))
+                Z[:, law.columns] = math.sqrt(.5)*np.eye(size)[rng.integers(size, size=n)]
+            else: Z[:, law.column] = rng.random(n)
+        Z[:, self.at[j]] = self.sets[j].lift(rng.random((n, len(self.acts[j]))))
     domains, start = [], sum(map(len, self.acts[:k]))
     for acts in self.acts: domains += acts.values()
     mine = outset(i, domains)[start:start + len(self.acts[k])]
@@ -265,11 +258,13 @@ class LookAhead:
     "The search for the best actions of an early stage"
     def __init__(self,
         backend: StagedBackend,
-        root: float # root of beta
+        root: float, # root of beta
+        rng=None # a numpy Generator; None: a new one with seed 0
     ):
         self.b = backend
         self.gp = backend.model.gp
         self.root = root
+        self.rng = np.random.default_rng(0) if rng is None else rng
         self.later = {} # stage -> columns of the actions to try there
         self.found = None # the last actions that were best in the latest look
         moves = []
@@ -299,7 +294,7 @@ def units(self: LookAhead,
     domains, b = list(self.b.acts[k].values()), self.b
     discrete = not any(isinstance(d, Real) for d in domains)
     if discrete and math.prod(map(len, domains)) <= 2*n: return middles([len(d) for d in domains])
-    old = self.gp.X[b.rng.integers(self.gp.n, size=n//5), :].numpy()[:, b.at[k]]
+    old = self.gp.X[self.rng.integers(self.gp.n, size=n//5), :].numpy()[:, b.at[k]]
     f = b.sets[k]
     played, real, columns = [], [], []
     for j, (x, d) in enumerate(f.actions.items()):
@@ -309,8 +304,8 @@ def units(self: LookAhead,
         if isinstance(d, Real):
             real.append(j)
             columns.append(b.at[k][s.start])
-    U = np.r_[spread(n - n//5, len(domains), b.rng), np.stack(played, 1)]
-    U[:, real] = inside(U[:, real], b.model._box(columns))
+    U = np.r_[spread(n - n//5, len(domains), self.rng), np.stack(played, 1)]
+    U[:, real] = inside(U[:, real], b.model.box(columns))
     return U
 
 # %% ../nbs/3_models/39_lookahead.ipynb #28af3541
@@ -383,7 +378,7 @@ def last(self: LookAhead,
         self.found = A[at]
         return out[:, np.arange(len(Z)), at]
     Z[:, :starts.shape[1]] = starts
-    alpha, box = self.gp.weights(), self.b.model._box(self.moves)
+    alpha, box = self.gp.weights(), self.b.model.box(self.moves)
     def slope(z): return self.gp.ucb(z, self.root, self.moves, alpha)
     best = []
     for z in torch.from_numpy(Z).split(_BLOCK):
@@ -420,7 +415,7 @@ def near(self: LookAhead,
     u: np.ndarray # its actions, in [0, 1]
 ) -> np.ndarray: # one row per neighbour
     "Actions around `u`: numbers move a little, choices sometimes change"
-    n, rng, domains = _AROUND, self.b.rng, list(self.b.acts[k].values())
+    n, rng, domains = _AROUND, self.rng, list(self.b.acts[k].values())
     U = np.tile(u, (n, 1))
     move = spread(n, len(domains), rng)
     for j, d in enumerate(domains):
@@ -451,12 +446,12 @@ def choose(self: LookAhead,
     coarse = self.ahead(rows(U), k + 1)[0]
     best = np.argsort(-coarse, kind="stable")[:_BEST]
     found = self.found.reshape(len(U), -1, self.found.shape[1])
-    stray = b.rng.random((1, len(b.acts[k])))
+    stray = self.rng.random((1, len(b.acts[k])))
     close = np.r_[U[best], self.near(k, U[best[0]]), stray]
     others = np.tile(found[best[:1]], (len(close) - len(best), 1, 1))
     starts = np.concatenate([found[best], others]).reshape(-1, found.shape[2])
     value = self.ahead(rows(close), k + 1, starts)
-    astray = b.rng.random() < _ASTRAY*(self.root > 0)/math.sqrt(self.gp.n)
+    astray = self.rng.random() < _ASTRAY*(self.root > 0)/math.sqrt(self.gp.n)
     i = -1 if astray else int(value[0].argmax())
     action = b.sets[k].decode(b.sets[k].lift(close[i][None])[0])
     return Choice(action, float(value[0].max()), float(value[1, i]), float(value[2, i]))
@@ -472,49 +467,21 @@ def imagine(self: StagedBackend,
     f, root = self.model.features, math.sqrt(beta)
     known = [n for n in f.domains if n not in self.acts[-1]]
     out = []
-    rng = self.rng.bit_generator
-    state, rng.state = rng.state, np.random.PCG64(0).state
-    try:
-        for c in starts:
-            rows = [self._filled(c)[0]]
-            for k in range(len(self.plan) - 1):
-                after = []
-                for row in rows: after += self._onwards(k, row, root, 1 if k else each)
-                rows = after
-            out += [{n: f.value(n, row) for n in known} for row in rows]
-    finally: rng.state = state
+    rng = np.random.default_rng(0)
+    for c in starts:
+        rows = [self._filled(c)[0]]
+        for k in range(len(self.plan) - 1):
+            after = []
+            for row in rows: after += self._onwards(k, row, root, 1 if k else each, rng)
+            rows = after
+        out += [{n: f.value(n, row) for n in known} for row in rows]
     return out
 
 @patch
-def _onwards(self: StagedBackend, k, row, root, each):
+def _onwards(self: StagedBackend, k, row, root, each, rng):
     "Rows for what may be seen after the planned actions of a stage"
-    ahead = LookAhead(self, root)
+    ahead = LookAhead(self, root, rng)
     acts = ahead.choose(k, row).action
     row[self.at[k]] = self.sets[k].row(acts)
     ahead.nodes = each
     return list(ahead.foresee(row[None], k + 1)[0])
-
-# %% ../nbs/3_models/39_lookahead.ipynb #9d8a3e40
-@patch
-def extra(self: StagedBackend) -> dict: # JSON-safe
-    "What the backend knows beyond its points and targets"
-    own = {} if self.model is self.inner else dict(model=self.model.extra())
-    return dict(inner=self.inner.extra(), laws=[law.extra() for law in sum(self.laws, [])], **own)
-
-# %% ../nbs/3_models/39_lookahead.ipynb #0892a5dd
-@patch
-def restore(self: StagedBackend,
-    points: list, # of dictionaries, in the order in which they were observed
-    ys: list, # their targets
-    extra: dict # what `extra` gave
-):
-    "Put a new backend into the state that another one had; the shared `Scale` is the caller's"
-    self.inner.restore(points, ys, extra["inner"])
-    if self.model is not self.inner:
-        self.model.restore(points, ys, extra["model"])
-        self.model.scale = Scale()
-        for y in ys: self.model.scale.add(y)
-    gp = self.model.gp
-    for law, known in zip(sum(self.laws, []), extra["laws"]):
-        if gp.fitted: law.learn(gp.X[:gp.fitted], known)
-        for x in gp.X[gp.fitted:gp.n]: law.add(x)

@@ -283,10 +283,10 @@ def record_indices(
     seed: int = 0 # of the environment
 ) -> pd.DataFrame: # step, scope, index, played
     "Play an environment, and write down the index of each arm before each experiment"
-    rows = []
+    rows, luck = [], np.random.default_rng(seed)
     for t in range(steps):
         ready = all(a.plays for a in opt.arms)
-        values = opt.rule.index(opt) if ready else [np.nan]*len(opt.arms)
+        values = opt.rule.index(opt.learner, luck) if ready else [np.nan]*len(opt.arms)
         trial = opt.ask()
         e = env.episode(seed, t)
         e.choose(trial.scope)

@@ -10,219 +10,144 @@ import hashlib
 import json
 import math
 import os
+import warnings
+from collections.abc import Mapping
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
-import numpy as np
 from fastcore.basics import patch
 import cocabo.answer # the methods `best` and `history` of a loaded optimiser
-from .backends import HEBOBackend, Refitted, backend_kinds
-from .bandit import rules
 from .files import in_turn, write_whole
-from .laws import Chances
-from .lookahead import StagedBackend
-from .messages import brief, shown
-from .optimise import Optimiser, Trial
-from .optimism import Practical, Scale, Theory
+from .history import History, kept, row_from_json, row_json
+from .messages import brief, shown, unknown
+from .optimise import OpenTrial, Optimiser, State
+from .optimism import finite, repeats
 from .problem import Problem
+from .recipe import _check_rule, recipe_from_json, recipe_json, variables
 from .scopes import Scope
-from .space import Category
-from .ucb import Choice, GPBackend
+from .stages import staged
+from .ucb import Choice
 
-# %% ../nbs/4_optimiser/46_saving.ipynb #c9899be8
-_schedules = dict(practical=Practical, theory=Theory)
-
-def _named(part, table, what):
-    "An arm rule or schedule as its name and its settings"
-    for name, kind in table.items():
-        if type(part) is kind: return dict(name=name, **asdict(part))
-    raise ValueError(f"{what} {shown(part)} is your own: only {', '.join(table)} can be saved")
-
-# %% ../nbs/4_optimiser/46_saving.ipynb #591c2805
+# %% ../nbs/4_optimiser/46_saving.ipynb #800442a3
 def _trial_json(t):
     "An open trial as plain data"
     return dict(number=t.number, arm=t.arm, contexts=dict(t.contexts), actions=dict(t.actions),
                 done=t.done, choice=t.choice and asdict(t.choice))
 
-def _arm_json(a):
-    "An arm as plain data, without its experiments"
-    scope = {x: sorted(c) for x, c in a.scope.items()}
-    schedule = _named(a.schedule, _schedules, "the schedule")
-    return dict(scope=scope, schedule=schedule, total=a.total, extra=a.backend.extra())
-
-# %% ../nbs/4_optimiser/46_saving.ipynb #a7fa7db1
-def _row_json(r):
-    "A copy of a row of the history"
-    return {**r, "contexts": dict(r["contexts"]), "actions": dict(r["actions"])}
-
 @patch
 def to_json(self: Optimiser) -> dict: # JSON-safe
     "Everything that the optimiser knows"
-    s, rule = self.scale, self.rule
-    return dict(
-        problem=self.problem.to_json(),
-        name=self.name,
-        backend=self.backend,
-        seed=self.seed,
-        rule=_named(rule, rules, "the arm rule"),
-        rule_state=rule.state() if hasattr(rule, "state") else None,
-        arms=[_arm_json(a) for a in self.arms],
-        rows=[_row_json(r) for r in self.rows],
-        asked=self.asked,
-        open=[_trial_json(t) for t in self.open.values()],
-        outside=sorted(self.seen_outside),
-        scale=[s.n, s.mean, s._squares, s.top],
-        rng=self.rng.bit_generator.state)
+    s = self._state
+    return dict(problem=self.problem.to_json(), name=self.name, seed=self.seed,
+                recipe=recipe_json(self.recipe), rows=[row_json(r) for r in s.history],
+                open=[_trial_json(t) for t in s.open.values()], asked=s.asked,
+                outside=sorted(s.outside))
 
-# %% ../nbs/4_optimiser/46_saving.ipynb #27b36716
-def _wrong(where, want, v):
-    "Refuse a value"
-    raise ValueError(f"{where} should be {want}, not {shown(v)}")
-
-def _number(low=-1e120, high=1e120, whole=False):
-    "A finite number between two ends"
-    kinds = int if whole else (int, float)
-    want = f"a {'whole' if whole else 'finite'} number from {low:g} to {high:g}"
-    def check(v, where):
-        ok = isinstance(v, kinds) and not isinstance(v, bool)
-        if not ok or not low <= v <= high: _wrong(where, want, v)
-    return check
-
-def _text(most=1000):
-    "A text with at most so many letters"
-    def check(v, where):
-        if not isinstance(v, str) or len(v) > most:
-            _wrong(where, f"a text of at most {most} letters", v)
-    return check
-
-def _one_of(names):
-    "One of some texts"
-    def check(v, where):
-        if not isinstance(v, str) or v not in names: _wrong(where, f"one of {', '.join(names)}", v)
-    return check
-
-def _anything(v, where): "No demand: what it is for checks it"
-
-# %% ../nbs/4_optimiser/46_saving.ipynb #9602f026
-def _list(item, least=0, most=10**6):
-    "A list with so many entries, each of which passes a check"
-    size = f"{least}" if least == most else f"{least} to {most:,}"
-    def check(v, where):
-        if not isinstance(v, list): _wrong(where, "a list", v)
-        if not least <= len(v) <= most:
-            raise ValueError(f"{where} should have {size} entries, not {len(v)}")
-        for i, x in enumerate(v): item(x, f"{where}[{i}]")
-    return check
-
-def _entries(*checks):
-    "A list with one entry for each check"
-    def check(v, where):
-        _list(_anything, len(checks), len(checks))(v, where)
-        for i, (each, x) in enumerate(zip(checks, v)): each(x, f"{where}[{i}]")
-    return check
-
-def _map(value):
-    "A dictionary from names to what passes a check"
-    def check(v, where):
-        if not isinstance(v, dict): _wrong(where, "a dictionary", v)
-        for k, x in v.items(): value(x, f"{where}.{brief(k)}")
-    return check
-
-def _maybe(check):
-    "None, or what passes a check"
-    def either(v, where):
-        if v is not None: check(v, where)
-    return either
-
-# %% ../nbs/4_optimiser/46_saving.ipynb #f0836c57
-def _record(fields, may=()):
-    "A dictionary with exactly these keys, and perhaps those in `may`"
-    may = dict(may)
-    def check(v, where):
-        if not isinstance(v, dict): _wrong(where or "the state", "a dictionary", v)
-        inside = f"{where}." if where else ""
-        for k in fields:
-            if k not in v: raise ValueError(f"{where or 'the state'} has no {k}")
-        for k, x in v.items():
-            if k not in fields and k not in may:
-                raise ValueError(f"{where or 'the state'} has {brief(k)}, which is not known here")
-            each = fields[k] if k in fields else may[k]
-            each(x, f"{inside}{k}")
-    return check
-
-def _part(table):
-    "An arm rule or schedule: its name, and the settings that go with it"
-    def check(v, where):
-        if not isinstance(v, dict): _wrong(where, "a dictionary", v)
-        _one_of(table)(v.get("name"), f"{where}.name")
-        _record(dict(name=_anything, **table[v["name"]]))(v, where)
-    return check
-
-# %% ../nbs/4_optimiser/46_saving.ipynb #0299fd6c
+# %% ../nbs/4_optimiser/46_saving.ipynb #5a64dd1c
 _BYTES = 2**26 # of a file: 64 MB are a hundred thousand experiments
 _ROWS = 50_000 # experiments: a process with n of them keeps n*n numbers
-_COLUMNS = 2_000 # of all variables together: a bowl has a number for each pair of columns
 _ARMS = 5_000 # each pair of arms is compared when they are made
-# contexts times actions of an arm rule: 64 times the default; for 700 experiments they take 0.4 GB
-_QUESTIONS = 2**16
-_SETTING = 1e6 # any other setting: far beyond a million nothing more happens
-_TARGET = 1e100 # a target: its square is a float too
-_NOISY = 1e4 # in standard deviations: how far a mean or a bowl may be from where the targets are
-_NEAR = 1e-6 # sums that were done in another order agree so well
+_fields = ("problem", "name", "seed", "recipe", "rows", "open", "asked", "outside")
 
-# %% ../nbs/4_optimiser/46_saving.ipynb #44c09078
-_count = _number(0, 10**9, whole=True)
-_positive = _number(0, _SETTING)
-_pool = dict(size=_number(1, _QUESTIONS, whole=True), actions=_number(1, _QUESTIONS, whole=True),
-             bonus=_number(-_SETTING, _SETTING), renew=_positive)
-_rule_settings = dict(paper={}, pooled=_pool, acquisition=_pool, uniform={})
-_theory = dict(d=_number(1, _COLUMNS, whole=True), looks=_number(0, _COLUMNS, whole=True),
-               arms=_number(1, _ARMS, whole=True), delta=_number(1e-300, 1), phi=_positive,
-               psi=_number(1e-12, _SETTING))
-_schedule_settings = dict(practical=dict(base=_positive, rho0=_positive, rise=_positive),
-                          theory=_theory)
+def _whole(v, where, most=10**9):
+    "Refuse what is no whole number from 0 to `most`"
+    if isinstance(v, bool) or not isinstance(v, int) or not 0 <= v <= most:
+        raise ValueError(f"{where} should be a whole number from 0 to {most}, not {shown(v)}")
 
-def _value(v, where):
-    "What was seen or set"
-    if not isinstance(v, (str, bool)): _number(-1.7e308, 1.7e308)(v, where)
+def _list(v, where, most):
+    "Refuse what is no list, or a long one"
+    if not isinstance(v, list): raise ValueError(f"{where} should be a list, not {shown(v)}")
+    if len(v) > most: raise ValueError(f"{where} should have at most {most} entries, not {len(v)}")
 
-_values = _map(_value)
-_bound = _number() # an upper confidence bound, or a sum of them
-_choice = _record(dict(action=_values, ucb=_bound, mean=_bound, sd=_number(0)))
+@contextmanager
+def _at(where):
+    "Say where it was that something went wrong"
+    try: yield
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as e:
+        raise ValueError(f"{where}: {' '.join(str(e).split())}") from None
 
-# %% ../nbs/4_optimiser/46_saving.ipynb #267bf088
-_row = _record(dict(trial=_count, scope=_text(10**6), contexts=_values, actions=_values,
-                    y=_number(-_TARGET, _TARGET), ucb=_bound))
-_trial = _record(dict(number=_count, arm=_count, contexts=_values, actions=_values, done=_count,
-                      choice=_maybe(_choice)))
-_arm = _record(dict(scope=_map(_list(_text())), schedule=_part(_schedule_settings), total=_bound,
-                    extra=_map(_anything)))
-_pools = _map(_list(_values, 0, _QUESTIONS))
-_rule_state = _record(dict(at=_count, counts=_maybe(_list(_count))), dict(pools=_pools))
-_generator = _record(dict(
-    bit_generator=_one_of(["PCG64"]),
-    state=_record(dict.fromkeys(("state", "inc"), _number(0, 2**128 - 1, whole=True))),
-    has_uint32=_number(0, 1, whole=True),
-    uinteger=_number(0, 2**32 - 1, whole=True)))
+def _check_shape(d):
+    "Refuse a state without the right fields, or with too much in them"
+    if not isinstance(d, Mapping):
+        raise ValueError(f"the state should be a dictionary, not {shown(d)}")
+    for k in _fields:
+        if k not in d: raise ValueError(f"the state has no {k}")
+    for k in d:
+        if k not in _fields: raise ValueError(f"the state has {brief(k)}, which is not known here")
+    if not isinstance(d["name"], str) or len(d["name"]) > 1000:
+        raise ValueError(f"name should be a short text, not {shown(d['name'])}")
+    _whole(d["seed"], "seed", 2**256)
+    _whole(d["asked"], "asked")
+    for k in ("rows", "open", "outside"): _list(d[k], k, _ROWS)
+    recipe = d["recipe"]
+    if isinstance(recipe, Mapping): _list(recipe.get("arms"), "recipe.arms", _ARMS)
+    if not all(isinstance(v, str) for v in d["outside"]):
+        raise ValueError("outside should have names of variables")
 
-_state = _record(dict(
-    problem=_map(_anything), # `Problem.from_json` checks it
-    name=_text(),
-    backend=_one_of([*backend_kinds, "random"]),
-    seed=_number(0, 2**256, whole=True),
-    rule=_part(_rule_settings),
-    rule_state=_maybe(_rule_state),
-    arms=_list(_arm, 1, _ARMS),
-    rows=_list(_row, 0, _ROWS),
-    asked=_count,
-    open=_list(_trial, 0, _ROWS),
-    outside=_list(_text()),
-    scale=_entries(_count, _number(-_TARGET, _TARGET), _number(0, 1e300), _number(0, _TARGET)),
-    rng=_generator))
+# %% ../nbs/4_optimiser/46_saving.ipynb #ecfd5bef
+_largest = 1e120 # a bound, and a sum of bounds
+
+def _choice(d):
+    "The decision of a model, in plain data"
+    if not isinstance(d, Mapping) or set(d) != {"action", "ucb", "mean", "sd"}:
+        raise ValueError(f"choice should have action, ucb, mean and sd, not {shown(d)}")
+    for k in ("ucb", "mean", "sd"):
+        v = d[k]
+        good = isinstance(v, (int, float)) and not isinstance(v, bool) and abs(v) <= _largest
+        if not good or k == "sd" and v < 0: raise ValueError(f"choice.{k} is {shown(v)}")
+    return Choice({x: kept(x, v) for x, v in d["action"].items()}, d["ucb"], d["mean"], d["sd"])
+
+def _open_trial(opt, d):
+    "An open trial in plain data, checked against its arm"
+    names = {"number", "arm", "contexts", "actions", "done", "choice"}
+    if not isinstance(d, Mapping) or set(d) != names:
+        raise ValueError(f"a trial should have {', '.join(sorted(names))}, not {shown(d)}")
+    _whole(d["number"], "number", opt.asked - 1)
+    _whole(d["arm"], "arm", len(opt.recipe.arms) - 1)
+    plan, f = opt._plans[d["arm"]], opt._features[d["arm"]]
+    _whole(d["done"], "done", len(plan))
+    past = plan[:d["done"]]
+    for what, there in (("contexts", [s.needs for s in past]), ("actions", [s.acts for s in past])):
+        if set(d[what]) != set().union(*there):
+            raise ValueError(f"{what} should be those of the stages that are done")
+        for k, v in d[what].items(): f.entry(k, kept(k, v))
+    if (d["choice"] is None) != (d["done"] == 0):
+        raise ValueError("there should be a choice exactly if a stage is done")
+    choice = d["choice"] and _choice(d["choice"])
+    if choice and set(choice.action) != set(past[-1].acts):
+        raise ValueError("choice.action should have the actions of the last stage that is done")
+    return OpenTrial(d["number"], d["arm"], len(plan), dict(d["contexts"]), dict(d["actions"]),
+                     d["done"], choice)
+
+# %% ../nbs/4_optimiser/46_saving.ipynb #9572dc97
+def _checked_row(opt, d):
+    "A row in plain data, checked as if it were told"
+    row, nodes = row_from_json(d), opt.problem.graph.nodes
+    if row.ucb is not None:
+        if isinstance(row.ucb, (bool, str)) or abs(row.ucb) > _largest:
+            raise ValueError(f"ucb should be a number, not {shown(row.ucb)}")
+    scope = Scope(row.scope)
+    if str(scope) != row.scope: raise ValueError(f"the scope should be written {scope}")
+    for k in (*row.values, *scope, *set().union(*scope.values())):
+        if k not in nodes: raise ValueError(unknown(k, nodes, "part of a row"))
+        if k == opt.problem.target: raise ValueError(f"{brief(k)} is the target, and is given as y")
+    if set(row.set) != set(scope): raise ValueError(f"set should have the actions of {scope}")
+    if set(row.looked) != set().union(*scope.values()) - set(scope):
+        raise ValueError(f"looked should have the contexts of {scope}")
+    if set(row.seen) & set(row.point): raise ValueError("a variable is seen and in the scope")
+    opt._check_point(scope, row.point)
+    return row
+
+def _check_numbers(rows, trials, asked):
+    "Every trial has a number of its own, and was asked for"
+    numbers = [r.trial for r in rows] + [t.number for t in trials]
+    if len(set(numbers)) < len(numbers): raise ValueError("two trials have the same number")
+    if any(k >= asked for k in numbers):
+        raise ValueError(f"asked is {asked}, but there is a trial {max(numbers)}")
 
 # %% ../nbs/4_optimiser/46_saving.ipynb #22a9c6d2
 _format = "cocabo optimiser"
-_version = 2
+_version = 3
 
 def _file_text(state, version=_version):
     "The two lines of a file"
@@ -258,326 +183,71 @@ def save(self: Optimiser,
     overwrite: bool = False
 ) -> None:
     "Write the optimiser to a file; an older one is replaced only by a complete new one"
-    state = self.to_json()
-    try: _state(state, "")
-    except ValueError as e: raise ValueError(f"{self.name} cannot be saved: {e}") from None
-    data = _file_text(state).encode()
-    known, new = _known(self, path), _hash(data)
-    with in_turn(Path(os.path.realpath(path)).parent):
-        if not overwrite: _check_unchanged(known, path, new)
-        known.add(new)
-        write_whole(path, data)
-    known.intersection_update({new})
+    with self._lock:
+        try:
+            _check_rule(self.recipe.rule)
+            state = self.to_json()
+        except ValueError as e: raise ValueError(f"{self.name} cannot be saved: {e}") from None
+        data = _file_text(state).encode()
+        known, new = _known(self, path), _hash(data)
+        with in_turn(Path(os.path.realpath(path)).parent):
+            if not overwrite: _check_unchanged(known, path, new)
+            known.add(new)
+            write_whole(path, data)
+        known.intersection_update({new})
 
-# %% ../nbs/4_optimiser/46_saving.ipynb #a4008ddb
+# %% ../nbs/4_optimiser/46_saving.ipynb #977c5224
 # the settings that had another name in files of version 1
-_old_words = dict(
-    practical=dict(width="base", growth="rise"),
-    pooled=dict(growth="renew"),
-    acquisition=dict(growth="renew"))
+_old_words = dict(practical=dict(width="base", growth="rise"), pooled=dict(growth="renew"),
+                  acquisition=dict(growth="renew"))
 
-def _renamed(part):
-    "An arm rule or schedule in a file, with the words of today"
-    if not isinstance(part, dict) or not isinstance(part.get("name"), str): return part
+def _old_part(part, drop=()):
+    "An arm rule or schedule of an old file, with the words of today"
     words = _old_words.get(part["name"], {})
-    return {words.get(k, k): v for k, v in part.items()}
+    return {words.get(k, k): v for k, v in part.items() if k not in drop}
 
-def _made(part, table):
-    "The arm rule or schedule that `_named` wrote, also with the words of version 1"
-    settings = _renamed(part)
-    name = settings.pop("name")
-    return table[name](**settings)
+def _old_settings(problem, scope, backend):
+    "What an arm of an old file had by default, depending on its variables"
+    acts, looks = variables(problem, scope)
+    if backend != "gp" or not repeats(looks): return {}
+    return dict(doubt=[1., 1., 1.], tilt=finite({**acts, **looks}))
 
-# %% ../nbs/4_optimiser/46_saving.ipynb #38999536
-def _fill_arm(opt, arm, saved):
-    "Put an arm into the state that was saved"
-    mine = [r for r in opt.rows if r["scope"] == str(arm.scope)]
-    last = set(arm.plan[-1].acts)
-    points = [{**r["contexts"], **r["actions"]} for r in mine]
-    points = [{k: p[k] for k in arm.features.domains} for p in points]
-    arm.schedule = _made(saved["schedule"], _schedules)
-    arm.n = len(mine)
-    arm.total = saved["total"]
-    arm.known = [{k: v for k, v in p.items() if k not in last} for p in points]
-    arm.backend.restore(points, [opt.sign*r["y"] for r in mine], saved["extra"])
+def _renewed(d):
+    "The state in a file of version 1 or 2, as one of today"
+    problem = Problem.from_json(d["problem"])
+    backend, scopes = d["backend"], [Scope(a["scope"]) for a in d["arms"]]
+    # then, this was done without a word
+    if backend == "gp" and any(staged(problem.graph, s) for s in scopes): backend = "careful"
+    why = dict.fromkeys(("model", "optimism"), "as in the file, which an earlier version saved")
+    arms = []
+    for a, s in zip(d["arms"], scopes):
+        arms.append(dict(scope=a["scope"], backend=backend, why=why,
+                         settings=_old_settings(problem, s, backend),
+                         schedule=_old_part(a["schedule"])))
+    recipe = dict(arms=arms, rule=_old_part(d["rule"]), why=dict(rule=why["model"]))
+    rows = []
+    for r in d["rows"]:
+        rows.append(dict(trial=r["trial"], scope=r["scope"], looked=r["contexts"], set=r["actions"],
+                         seen={}, y=r["y"], ucb=r["ucb"], when="", who=""))
+    same = {k: d[k] for k in ("problem", "name", "seed", "open", "asked", "outside")}
+    return dict(recipe=recipe, rows=rows, **same)
 
-# %% ../nbs/4_optimiser/46_saving.ipynb #ae76fbf1
-def _open_trial(opt, saved):
-    "Open a trial that was saved"
-    trial = opt.open[saved["number"]] = Trial(opt, saved["number"], saved["arm"])
-    trial.contexts = saved["contexts"]
-    trial.actions = saved["actions"]
-    trial.done = saved["done"]
-    trial.choice = saved["choice"] and Choice(**saved["choice"])
-    opt.arms[saved["arm"]].open += 1
-
-# %% ../nbs/4_optimiser/46_saving.ipynb #858ebb22
-_DOUBT = math.log(10.) + 1e-6 # how far the hyper-parameters that are used may be from the bounds
-
-def _between(low, high):
-    "A list with one number between each of some lower and upper bounds"
-    return _entries(*[_number(float(a), float(b)) for a, b in zip(low, high)])
-
-def _process(gp, scales):
-    "The fields of a process: its hyper-parameters, and where and in what units it measures"
-    low, high = gp._bounds()
-    fields = dict(t=_between(low - _DOUBT, high + _DOUBT), mode=_between(low - 1e-6, high + 1e-6))
-    return {**fields, **scales}
-
-_unit = dict(loc=_number(-100, 100), scale=_number(1e-7, 100), mean=_number(-_NOISY, _NOISY))
-_units = dict(loc=_number(-_TARGET, _TARGET), scale=_number(1e-300, 10*_TARGET), mean=_bound)
-
-def _law(law):
-    "The fields of the law of a later context; those of version 1 have no mode"
-    def state(gp):
-        fields = _process(gp, _unit)
-        mode = fields.pop("mode")
-        return _record(fields, dict(mode=mode))
-    if isinstance(law, Chances): return _record(dict(gps=_entries(*map(state, law.gps))))
-    return _record(dict(mean=state(law.mean), size=state(law.size)))
-
-# %% ../nbs/4_optimiser/46_saving.ipynb #6389459c
-def _range(v, where):
-    "The range of a context that has no declared one"
-    _entries(_value, _value)(v, where)
-    if not 0 < v[1] - v[0] < math.inf:
-        _wrong(where, "two numbers, the second larger", v)
-
-def _gp_extra(b, n):
-    "The fields of a `GPBackend` with `n` experiments"
-    told = _number(min(n, 1), n, whole=True)
-    ranges = _record(dict.fromkeys(b.features.ranges, _range))
-    fields = dict(_process(b.gp, _units), fitted=told, ranges=ranges)
-    may = dict(factored=told)
-    if b.gp.prior.bowl:
-        w = b.gp.width
-        may["bowl"] = _entries(_bound, _list(_bound, w, w), _list(_list(_bound, w, w), w, w))
-    return _record(fields, may)
-
-def _refitted_extra(b, n):
-    "The fields of a `Refitted` backend: where the next fit starts, and what was fitted last"
-    found = _list(_number(-_SETTING, _SETTING), 1, b.features.width + 10)
-    key = _entries(_number(0, _ROWS, whole=True), _bound, _number(0))
-    return _record(dict(start=_maybe(found), fitted=_entries(_maybe(key), _maybe(found))))
-
-def _extra(b, n):
-    "What the extra knowledge of a backend with `n` experiments must be"
-    if isinstance(b, StagedBackend):
-        fields = dict(inner=_extra(b.inner, n), laws=_entries(*map(_law, sum(b.laws, []))))
-        if b.model is not b.inner: fields["model"] = _extra(b.model, n)
-        return _record(fields)
-    if isinstance(b, GPBackend): return _gp_extra(b, n)
-    if isinstance(b, Refitted): return _refitted_extra(b, n)
-    if isinstance(b, HEBOBackend):
-        return _record(dict(beside=_extra(b.beside, n), drawn=_number(0, 2**30, whole=True),
-                            seed=_maybe(_number(0, 2**31, whole=True))))
-    return _record({})
-
-# %% ../nbs/4_optimiser/46_saving.ipynb #b4b83f15
-@contextmanager
-def _at(where):
-    "Say where it was that something went wrong"
-    try: yield
-    except (ValueError, ArithmeticError) as e: raise ValueError(f"{where}: {e}") from None
-
-def _same_names(v, names, where):
-    "Refuse values of other variables than these"
-    if set(v) != set(names):
-        _wrong(where, f"values of {', '.join(map(brief, sorted(names))) or 'nothing'}", v)
-
-def _near(v, w, size, where):
-    "Refuse a number that is not what the rows give"
-    if not abs(v - w) <= _NEAR*max(abs(w), size):
-        raise ValueError(f"{where} is {shown(v)}, and the rows give {shown(w)}")
-
-def _check_rows(opt, d):
-    "The rows agree with the arms, the scale with the rows"
-    arms = {str(a.scope): a for a in opt.arms}
-    scale = Scale()
-    for i, r in enumerate(d["rows"]):
-        where = f"rows[{i}]"
-        if r["scope"] not in arms:
-            raise ValueError(f"{where}.scope is {shown(r['scope'])}, which no arm has")
-        f = arms[r["scope"]].features
-        _same_names(r["actions"], f.actions, f"{where}.actions")
-        _same_names(r["contexts"], f.contexts, f"{where}.contexts")
-        with _at(where): f.row({**r["contexts"], **r["actions"]})
-        scale.add(opt.sign*r["y"])
-    n, mean, squares, top = d["scale"]
-    if n != scale.n: raise ValueError(f"scale[0] is {n}, and there are {scale.n} rows")
-    size = max([abs(r["y"]) for r in d["rows"]], default=0.)
-    _near(mean, scale.mean, size, "scale[1]")
-    _near(squares, scale._squares, size**2, "scale[2]")
-    _near(top, scale.top, size, "scale[3]")
-
-# %% ../nbs/4_optimiser/46_saving.ipynb #221f5b51
-def _check_trial(opt, t, where):
-    "An open trial agrees with its arm"
-    if t["arm"] >= len(opt.arms):
-        raise ValueError(f"{where}.arm is {t['arm']}, and there are {len(opt.arms)} arms")
-    arm = opt.arms[t["arm"]]
-    if t["done"] > len(arm.plan):
-        raise ValueError(f"{where}.done is {t['done']}, and the plan has {len(arm.plan)} stages")
-    past = arm.plan[:t["done"]]
-    looked = set().union(*[s.needs for s in past])
-    acts = set().union(*[s.acts for s in past])
-    _same_names(t["contexts"], looked, f"{where}.contexts")
-    _same_names(t["actions"], acts, f"{where}.actions")
-    with _at(where):
-        for k, v in {**t["contexts"], **t["actions"]}.items(): arm.features.entry(k, v)
-    if bool(t["done"]) != (t["choice"] is not None):
-        _wrong(f"{where}.choice", "there exactly if a stage is done", t["choice"])
-
-def _check_numbers(d):
-    "Each number of a trial was asked for, and stands in one place"
-    numbers = {f"rows[{i}].trial": r["trial"] for i, r in enumerate(d["rows"])}
-    numbers |= {f"open[{i}].number": t["number"] for i, t in enumerate(d["open"])}
-    seen = set()
-    for where, n in numbers.items():
-        if n >= d["asked"]: raise ValueError(f"{where} is {n}, and {d['asked']} were asked for")
-        if n in seen: raise ValueError(f"{where} is {n}, which another trial has too")
-        seen.add(n)
-
-# %% ../nbs/4_optimiser/46_saving.ipynb #28dec0bc
-def _had(ys):
-    "Mean and standard deviation of some targets, after each of them: an array with two columns"
-    s = Scale()
-    out = [(s.mean, s.sd)]
-    for y in ys:
-        s.add(y)
-        out.append((s.mean, s.sd))
-    return np.array(out)
-
-def _check_units(extra, had, where):
-    "A process measures from a mean and in units that the targets have had at some time"
-    loc, scale = extra["loc"], extra["scale"]
-    means, sds = had.T
-    same_loc = np.abs(means - loc) <= _NEAR*np.maximum(np.abs(means), sds)
-    same_scale = np.abs(sds - scale) <= _NEAR*sds
-    if not (same_loc & same_scale).any():
-        raise ValueError(f"{where}.loc and {where}.scale are {shown((loc, scale))}, which mean "
-                         "and standard deviation of the targets never were")
-    numbers = [extra["mean"] - loc]
-    if "bowl" in extra:
-        height, slope, curve = extra["bowl"]
-        numbers += [height, *slope, *sum(curve, [])]
-    if max(map(abs, numbers)) > _NOISY*scale:
-        raise ValueError(f"{where}.mean or {where}.bowl is more than {_NOISY:g} standard "
-                         "deviations away from the targets")
-
-def _check_processes(b, extra, had, own, where):
-    "The units of all processes of a backend; `own` is what the targets of its arm alone have had"
-    if isinstance(b, StagedBackend):
-        _check_processes(b.inner, extra["inner"], had, own, f"{where}.inner")
-        if b.model is not b.inner:
-            _check_processes(b.model, extra["model"], own, own, f"{where}.model")
-    elif isinstance(b, HEBOBackend):
-        _check_processes(b.beside, extra["beside"], had, own, f"{where}.beside")
-    elif isinstance(b, GPBackend): _check_units(extra, had, where)
-
-# %% ../nbs/4_optimiser/46_saving.ipynb #cd5fb688
-def _check_arm(opt, d, i):
-    "The account, the schedule and the extra knowledge of an arm agree with its rows and model"
-    arm, saved, where = opt.arms[i], d["arms"][i], f"arms[{i}]"
-    bounds = [opt.sign*r["ucb"] for r in d["rows"] if r["scope"] == str(arm.scope)]
-    size = sum(map(abs, bounds))
-    _near(saved["total"], sum(bounds), size, f"{where}.total")
-    with _at(f"{where}.schedule"):
-        schedule = _made(saved["schedule"], _schedules)
-        for n in (0, 1, _ROWS): _number()(float(schedule.rho(n, Scale())), "its rho")
-        for n in (0, 1, _ROWS): _number(0)(float(schedule.beta(n)), "its beta")
-    _extra(arm.backend, len(bounds))(saved["extra"], f"{where}.extra")
-    ys = [opt.sign*r["y"] for r in d["rows"]]
-    mine = [opt.sign*r["y"] for r in d["rows"] if r["scope"] == str(arm.scope)]
-    _check_processes(arm.backend, saved["extra"], _had(ys), _had(mine), f"{where}.extra")
-
-def _check_pool(opt, d):
-    "The state of the arm rule agrees with the arms"
-    state, size = d["rule_state"], len(opt.arms)
-    if (state is not None) != hasattr(opt.rule, "state"):
-        _wrong("rule_state", f"what the arm rule {d['rule']['name']} keeps", state)
-    if state is None: return
-    if d["rule"]["size"]*d["rule"]["actions"] > _QUESTIONS:
-        raise ValueError(f"rule.size times rule.actions is more than {_QUESTIONS}")
-    told = [sum(r["scope"] == str(a.scope) for r in d["rows"]) for a in opt.arms]
-    counts = state["counts"] or [0]*size
-    if len(counts) != size or any(c > n for c, n in zip(counts, told)):
-        _wrong("rule_state.counts", f"at most {shown(told)}", counts)
-    if sum(counts) != state["at"]:
-        _wrong("rule_state.at", f"the sum of {shown(counts)}", state["at"])
-    numbers = {str(i): a for i, a in enumerate(opt.arms) if hasattr(a.backend, "imagine")}
-    for k, pool in state.get("pools", {}).items():
-        if k not in numbers:
-            raise ValueError(f"rule_state.pools has {brief(k)}, which is no arm with stages")
-        for j, c in enumerate(pool):
-            with _at(f"rule_state.pools.{k}[{j}]"): numbers[k].model.features.at(c)
-
-# %% ../nbs/4_optimiser/46_saving.ipynb #9b21aab9
-def _check_agreement(opt, d):
-    "Fail unless a state agrees with itself, and with an optimiser that is still empty"
-    _check_rows(opt, d)
-    _check_numbers(d)
-    for i, t in enumerate(d["open"]): _check_trial(opt, t, f"open[{i}]")
-    for i in range(len(opt.arms)): _check_arm(opt, d, i)
-    _check_pool(opt, d)
-    for i, c in enumerate(d["outside"]):
-        if c not in opt.problem.graph.nodes:
-            raise ValueError(f"outside[{i}] is {shown(c)}, which is not in the graph")
-
-# %% ../nbs/4_optimiser/46_saving.ipynb #9595b45c
-def _check_model(arm, where):
-    "Fail unless a model answers with finite numbers"
-    b = getattr(arm.backend, "inner", arm.backend)
-    before = vars(b).copy()
-    with _at(f"{where}.extra"):
-        mean, sd = b.posterior(b.points[:1])
-        if not (np.isfinite(mean).all() and np.isfinite(sd).all()):
-            raise ValueError("its model gives no finite numbers")
-    if isinstance(b, Refitted): vars(b).update(before)
-
-# %% ../nbs/4_optimiser/46_saving.ipynb #d2042de1
-def _empty(d):
-    "The optimiser of a state, before it has learnt anything"
-    with _at("problem"):
-        problem = Problem.from_json(d["problem"])
-        domains = [*problem.actions.values(), *problem.contexts.values()]
-        columns = sum(len(v) if isinstance(v, Category) else 1 for v in domains)
-        if columns > _COLUMNS:
-            raise ValueError(f"its variables have {columns} columns, more than {_COLUMNS}")
-    with _at("arms"):
-        scopes = [Scope(a["scope"]) for a in d["arms"]]
-        opt = Optimiser(problem, scopes, _made(d["rule"], rules), d["backend"], seed=d["seed"],
-                        name=d["name"])
-        if [str(a.scope) for a in opt.arms] != [str(s) for s in scopes]:
-            raise ValueError("its scopes are not those of its problem")
-    return opt
-
-def _renew(d):
-    "A state with the words of today, where it has those of version 1"
-    if not isinstance(d, dict): return d
-    d = {**d, "rule": _renamed(d["rule"])} if "rule" in d else d
-    for a in d["arms"] if isinstance(d.get("arms"), list) else []:
-        if isinstance(a, dict) and "schedule" in a: a["schedule"] = _renamed(a["schedule"])
-    return d
-
-# %% ../nbs/4_optimiser/46_saving.ipynb #d65372f3
+# %% ../nbs/4_optimiser/46_saving.ipynb #e75fa83e
 def _build(d):
     "An optimiser from what `to_json` gave"
-    d = _renew(d)
-    _state(d, "")
-    opt = _empty(d)
-    _check_agreement(opt, d)
-    s = opt.scale
-    opt.rows = d["rows"]
-    opt.asked = d["asked"]
-    opt.seen_outside = set(d["outside"])
-    s.n, s.mean, s._squares, s.top = d["scale"]
-    for arm, saved in zip(opt.arms, d["arms"]): _fill_arm(opt, arm, saved)
-    for i, arm in enumerate(opt.arms):
-        if arm.n: _check_model(arm, f"arms[{i}]")
-    for saved in d["open"]: _open_trial(opt, saved)
-    if d["rule_state"] is not None: opt.rule.resume(opt, d["rule_state"])
-    opt.rng.bit_generator.state = d["rng"]
+    _check_shape(d)
+    with _at("problem"): problem = Problem.from_json(d["problem"])
+    with _at("recipe"): recipe = recipe_from_json(d["recipe"], problem)
+    opt = Optimiser(problem, recipe=recipe, seed=d["seed"], name=d["name"])
+    opt._state = State(asked=d["asked"])
+    rows, trials = [], []
+    for i, r in enumerate(d["rows"]):
+        with _at(f"rows[{i}]"): rows.append(_checked_row(opt, r))
+    for i, t in enumerate(d["open"]):
+        with _at(f"open[{i}]"): trials.append(_open_trial(opt, t))
+    _check_numbers(rows, trials, d["asked"])
+    opt._state = replace(opt._state, history=History(tuple(rows)),
+                         open={t.number: t for t in trials}, outside=frozenset(d["outside"]))
     return opt
 
 # %% ../nbs/4_optimiser/46_saving.ipynb #14c1665f
@@ -610,7 +280,7 @@ def _checked_state(path, data):
                          "cocabo")
     if hashlib.sha256(state.rstrip("\n").encode()).hexdigest() != d.get("sha256"):
         raise ValueError(f"{path} is damaged: its contents do not match its checksum; use a backup")
-    return state
+    return state, d["version"]
 
 # %% ../nbs/4_optimiser/46_saving.ipynb #0ec83da6
 def _not_finite(word): raise ValueError(f"it holds {word}, which is no finite number")
@@ -620,11 +290,16 @@ def load(
 ) -> Optimiser:
     "The optimiser in a file: its next suggestion is what it would have been without the file"
     data = _read(path)
-    state = _checked_state(path, data)
-    try: opt = _build(json.loads(state, parse_constant=_not_finite))
+    text, version = _checked_state(path, data)
+    try:
+        state = json.loads(text, parse_constant=_not_finite)
+        opt = _build(state if version > 2 else _renewed(state))
     except (ArithmeticError, AttributeError, ImportError, LookupError, RuntimeError, TypeError,
             ValueError) as e:
         why = " ".join(str(e).split())
         raise ValueError(f"{path} cannot be read as an optimiser: {why}") from None
     _known(opt, path).add(_hash(data))
+    if version < 3:
+        warnings.warn(f"{path} was saved by an earlier version: its experiments are all here, and "
+                      "the next suggestion is made by models that learn them anew", stacklevel=2)
     return opt

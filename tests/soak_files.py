@@ -93,7 +93,7 @@ def text(state):
     "A file with the right checksum"
     line = json.dumps(state)
     check = hashlib.sha256(line.encode()).hexdigest()
-    head = json.dumps(dict(format="cocabo optimiser", version=2, sha256=check))
+    head = json.dumps(dict(format="cocabo optimiser", version=3, sha256=check))
     return f"{head}\n{line}\n"
 
 

@@ -59,3 +59,11 @@ def test_files(words, request):
     script = str(Path(__file__).parent / "soak_files.py")
     run = subprocess.run([sys.executable, script, *words], capture_output=True, text=True)
     assert run.returncode == 0, run.stdout[-3000:] + run.stderr[-3000:]
+
+
+def test_interrupts(request):
+    if not request.config.getoption("--slow"):
+        pytest.skip("minutes long: pytest --slow")
+    script = str(Path(__file__).parent / "soak_interrupts.py")
+    run = subprocess.run([sys.executable, script, "--count", "300"], capture_output=True, text=True)
+    assert run.returncode == 0, run.stdout[-3000:] + run.stderr[-3000:]
