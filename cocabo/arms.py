@@ -9,6 +9,7 @@ __all__ = ['Arm', 'lends', 'Following', 'Learner']
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 import numpy as np
+from fastcore.basics import patch
 from .features import Features
 from .history import History
 from .optimism import Practical, Scale
@@ -67,6 +68,7 @@ class Following(Protocol):
     def follow(self, learner: "Learner", ahead: int):
         "A row was learnt, and `ahead` more follow at once; what is kept goes into `learner.notes`"
 
+# %% ../nbs/4_optimiser/41_arms.ipynb #cbd5b4aa
 class Learner:
     "The arms of an optimiser, as far as the history has taught them"
     def __init__(self,
@@ -93,39 +95,44 @@ class Learner:
         "Is what it was given the beginning of this history?"
         return history.rows[:len(self.rows)] == self.rows
 
-    def learn(self,
-        history: History, # that begins with what it was given before
-        running=(), # open trials: objects with `arm`, `point` and `ready`
-        progress: bool = False # show a bar
-    ):
-        "Learn what is new"
-        new = [r for r in history.rows[len(self.rows):] if self.teaches(r)]
-        for k, row in enumerate(_bar(new, progress)): self._take(row, len(new) - 1 - k)
-        self.rows = history.rows
-        self.running = tuple(running)
-        for i, a in enumerate(self.arms): a.open = sum(t.arm == i for t in self.running)
+# %% ../nbs/4_optimiser/41_arms.ipynb #c885f2cc
+@patch
+def teaches(self: Learner, row) -> bool:
+    "Is there an arm that learns from this row?"
+    return row.y is not None and row.scope in self._number
 
-    def teaches(self, row) -> bool:
-        "Is there an arm that learns from this row?"
-        return row.y is not None and row.scope in self._number
+@patch
+def _take(self: Learner, row, ahead):
+    "Learn one row"
+    a, y, before = self.arms[self._number[row.scope]], self.sign*row.y, self.scale.n
+    point = {k: v for k, v in row.point.items() if k in a.features.domains}
+    a.backend.observe(point, y)
+    if self.scale.n == before: self.scale.add(y) # a backend that does not know of the scale
+    a.n += 1
+    if row.ucb is not None:
+        a.total += self.sign*row.ucb
+        a.noted += 1
+    a.points.append(point)
+    a.known.append({k: v for k, v in point.items() if k not in a.last})
+    self.told += 1
+    if isinstance(self.rule, Following): self.rule.follow(self, ahead)
 
-    def _take(self, row, ahead):
-        "Learn one row"
-        a, y, before = self.arms[self._number[row.scope]], self.sign*row.y, self.scale.n
-        point = {k: v for k, v in row.point.items() if k in a.features.domains}
-        a.backend.observe(point, y)
-        if self.scale.n == before: self.scale.add(y) # a backend that does not know of the scale
-        a.n += 1
-        if row.ucb is not None:
-            a.total += self.sign*row.ucb
-            a.noted += 1
-        a.points.append(point)
-        a.known.append({k: v for k, v in point.items() if k not in a.last})
-        self.told += 1
-        if isinstance(self.rule, Following): self.rule.follow(self, ahead)
-
+# %% ../nbs/4_optimiser/41_arms.ipynb #05482254
 def _bar(rows, progress):
     "The rows, with a progress bar if it is wanted"
     if not progress: return rows
     from tqdm.auto import tqdm
     return tqdm(rows, desc="learning")
+
+@patch
+def learn(self: Learner,
+    history: History, # that begins with what it was given before
+    running=(), # open trials: objects with `arm`, `point` and `ready`
+    progress: bool = False # show a bar
+):
+    "Learn what is new"
+    new = [r for r in history.rows[len(self.rows):] if self.teaches(r)]
+    for k, row in enumerate(_bar(new, progress)): self._take(row, len(new) - 1 - k)
+    self.rows = history.rows
+    self.running = tuple(running)
+    for i, a in enumerate(self.arms): a.open = sum(t.arm == i for t in self.running)

@@ -92,6 +92,7 @@ class ArmRecipe:
         model = _shown_part(self.backend) + (f" ({settings})" if settings else "")
         return dict(model=model, optimism=_shown_part(self.schedule))
 
+# %% ../nbs/4_optimiser/43_recipe.ipynb #0703c63e
 @dataclass(frozen=True)
 class Recipe:
     "What an optimiser is made of, and why"
@@ -144,6 +145,7 @@ def _ruled(rule):
         raise ValueError(no_such("arm rule", rule, rules))
     return rule
 
+# %% ../nbs/4_optimiser/43_recipe.ipynb #262397f7
 def _changed_arm(a, backend, schedule, settings, arms):
     "An arm with some parts replaced"
     why = dict(a.why)
@@ -155,6 +157,7 @@ def _changed_arm(a, backend, schedule, settings, arms):
         a, why["optimism"] = replace(a, schedule=scheduled(schedule, a.scope, arms)), _CHOSEN
     return replace(a, why=why)
 
+# %% ../nbs/4_optimiser/43_recipe.ipynb #086591fb
 @patch
 def change(self: Recipe,
     rule=None, # an arm rule or its name; None: as it is
@@ -195,6 +198,7 @@ def variables(
     looks = {c: problem.contexts[c] for c in sorted(set().union(*scope.values()) - set(scope))}
     return acts, looks
 
+# %% ../nbs/4_optimiser/43_recipe.ipynb #ba0fa104
 def _arm_recipe(problem, scope):
     "What the arm of a scope is made of"
     acts, looks = variables(problem, scope)
@@ -234,6 +238,7 @@ def _made_arm(problem, a, scale):
     else: backend = StagedBackend(acts, looks, scale, plan, make)
     return Arm(a.scope, backend, Features(acts, looks), plan, a.schedule)
 
+# %% ../nbs/4_optimiser/43_recipe.ipynb #14746c21
 def build(
     recipe: Recipe,
     problem # a `Problem`
@@ -269,9 +274,11 @@ def _named(part, table, what):
     for name, kind in table.items():
         if type(part) is kind and is_dataclass(part): return dict(name=name, **asdict(part))
         if type(part) is kind: return dict(name=name)
-    raise ValueError(f"{what} {shown(part)} has no name: give it one with "
+    mine = part if isinstance(part, type) else type(part)
+    raise ValueError(f"{what} {mine.__name__} has no name: give it one with "
                      f"cocabo.register({what.split()[-1]}=…), and it can be saved")
 
+# %% ../nbs/4_optimiser/43_recipe.ipynb #312ed624
 def recipe_json(
     recipe: Recipe
 ) -> dict: # JSON-safe
@@ -290,6 +297,7 @@ def recipe_json(
                          why=a.why))
     return dict(arms=arms, rule=_named(recipe.rule, rules, "the arm rule"), why=recipe.why)
 
+# %% ../nbs/4_optimiser/43_recipe.ipynb #3db466c6
 def _made(part, table, what):
     "The arm rule or schedule with this name and these settings"
     settings = dict(part)
@@ -330,11 +338,20 @@ def _check_rule(rule):
 # %% ../nbs/4_optimiser/43_recipe.ipynb #ea9c2831
 def _check_schedule(schedule, where):
     "Refuse a schedule that does not give a number, before it is needed"
-    try: given = [float(schedule.beta(n)) for n in (0, 1, 1000)]
+    known = vars(schedule).items() if isinstance(schedule, (Practical, Theory)) else ()
+    for k, v in known:
+        if isinstance(v, bool) or not isinstance(v, (int, float)):
+            raise ValueError(f"{where}.schedule.{k} should be a number, not {shown(v)}")
+    given = []
+    try:
+        for n in (0, 1, 1000):
+            beta = schedule.beta(n)
+            given += [float(beta), getattr(beta, "rise", 0.), float(schedule.rho(n, Scale()))]
     except (ArithmeticError, TypeError, ValueError) as e:
         raise ValueError(f"{where}.schedule gives no number: {e}") from None
-    if not all(0 <= b < math.inf for b in given):
-        raise ValueError(f"{where}.schedule gives {given}, where beta should be at least 0")
+    if not all(0 <= v < math.inf for v in given):
+        raise ValueError(f"{where}.schedule gives {given}, where beta, its rise and rho should be "
+                         "at least 0")
 
 def _check_settings(settings, where):
     "Refuse settings that the default backend cannot have"

@@ -8,6 +8,7 @@ __all__ = ['Real', 'Integer', 'Category', 'domain_from_json']
 # %% ../nbs/2_systems/20_space.ipynb #9c0ff734
 import math
 import operator
+import sys
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Union
@@ -127,8 +128,8 @@ def _choice(v):
     if not isinstance(v, (str, bool, int, float)):
         raise ValueError("the values of a Category are strings, numbers or truth values, not "
                          f"{shown(v)}")
-    if isinstance(v, float) and not math.isfinite(v):
-        raise ValueError(f"the values of a Category are finite, which {shown(v)} is not")
+    if not isinstance(v, str) and not abs(v) <= sys.float_info.max:
+        raise ValueError(f"the values of a Category are finite floats, which {shown(v)} is not")
     return v
 
 @dataclass(frozen=True)

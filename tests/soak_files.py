@@ -209,25 +209,6 @@ def bent(v, rng, others):
     return copy.deepcopy(rng.choice(others))
 
 
-def mend(state):
-    "Let the sums in a state agree with its rows again, so that what lies deeper is reached"
-    from cocabo.optimism import Scale
-
-    sign = 1 if state["problem"]["maximise"] else -1
-    scale = Scale()
-    for r in state["rows"]:
-        scale.add(sign * r["y"])
-    state["scale"] = [scale.n, scale.mean, scale._squares, scale.top]
-    for a in state["arms"]:
-        looked = [(x, ",".join(c)) for x, c in a["scope"].items()]
-        for r in state["rows"]:
-            if set(r["actions"]) == {x for x, _ in looked}:
-                a.setdefault("_sum", []).append(sign * r["ucb"])
-        total = a.pop("_sum", None)
-        if total is not None and len(state["arms"]) == 1:
-            a["total"] = sum(total)
-
-
 def mutated(state, rng):
     "A state with one to three changes"
     state = copy.deepcopy(state)
@@ -244,11 +225,6 @@ def mutated(state, rng):
             at[k] = new
         if not state:
             return state
-    if rng.random() < 0.3:
-        try:
-            mend(state)
-        except Exception:  # what is bent too far to mend stays as it is
-            pass
     return state
 
 
