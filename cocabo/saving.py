@@ -113,7 +113,7 @@ def _open_trial(opt, d):
         for k, v in d[what].items(): f.entry(k, kept(k, v))
     if (d["choice"] is None) != (d["done"] == 0):
         raise ValueError("there should be a choice exactly if a stage is done")
-    choice = d["choice"] and _choice(d["choice"])
+    choice = None if d["choice"] is None else _choice(d["choice"])
     if choice and set(choice.action) != set(past[-1].acts):
         raise ValueError("choice.action should have the actions of the last stage that is done")
     return OpenTrial(d["number"], d["arm"], len(plan), dict(d["contexts"]), dict(d["actions"]),
