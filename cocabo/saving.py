@@ -49,10 +49,11 @@ _ROWS = 50_000 # experiments: a process with n of them keeps n*n numbers
 _ARMS = 5_000 # each pair of arms is compared when they are made
 _fields = ("problem", "name", "seed", "recipe", "rows", "open", "asked", "outside")
 
-def _whole(v, where, most=10**9):
+def _whole(v, where, most=math.inf):
     "Refuse what is no whole number from 0 to `most`"
     if isinstance(v, bool) or not isinstance(v, int) or not 0 <= v <= most:
-        raise ValueError(f"{where} should be a whole number from 0 to {most}, not {shown(v)}")
+        upto = f"from 0 to {most}" if math.isfinite(most) else "of at least 0"
+        raise ValueError(f"{where} should be a whole number {upto}, not {shown(v)}")
 
 def _list(v, where, most):
     "Refuse what is no list, or a long one"
