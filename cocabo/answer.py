@@ -7,6 +7,7 @@ __all__ = ['learnt']
 
 # %% ../nbs/4_optimiser/45_answer.ipynb #72e5cba4
 import math
+from dataclasses import replace
 from html import escape
 import numpy as np
 from fastcore.basics import patch
@@ -15,6 +16,7 @@ from .history import history_frame
 from .optimise import Optimiser
 from .policies import Policy, Setting, unit_by_unit
 from .scopes import Scope
+from .ucb import Averaging, Planning
 
 # %% ../nbs/4_optimiser/45_answer.ipynb #5e3656ec
 def _calm(opt, i):
@@ -43,30 +45,70 @@ def learnt(
     return Policy(settings, arm.scope, tuple(order), opt.problem.target, value, error, opt.told)
 
 # %% ../nbs/4_optimiser/45_answer.ipynb #2b5bae16
+def _weights(times, n):
+    "How much each of n contexts counts"
+    return np.full(n, 1/n) if times is None or len(times) != n else times/times.sum()
+
+def _acts(arm, contexts, judge):
+    "For each context the point with the largest mean that the judge knows, and that mean"
+    mean = judge.posterior()[0]
+    at = mean.argmax(1)
+    points = []
+    for k, c in enumerate(contexts):
+        row = judge.question(k*judge.each + int(at[k]))
+        points.append({**c, **row})
+    return points, mean[np.arange(len(at)), at]
+
 @patch
 def worth(self: Optimiser,
     arm, # an `Arm`
-    size=64 # contexts
+    size=64, # contexts
+    polished: bool = False # at the very actions of the policy, not at the best of some
 ) -> tuple: # estimate and standard error, larger is better
     "What the best policy of an arm is worth, by its posterior mean"
-    learner = self.learner
+    learner, staged = self.learner, isinstance(arm.backend, Planning)
     contexts, times = situations(learner, learner.arms.index(arm), size, beta=0.)
-    judge = Judge(arm, contexts, 48, learner.scale, times)
-    mean, sd = judge.posterior()
-    at = mean.argmax(1)
-    best, spread = mean[np.arange(len(at)), at], sd[np.arange(len(at)), at]
-    value = judge.average(best)
+    if polished and not staged:
+        choices = [arm.backend.maximise(c, 0.) for c in contexts]
+        points = [{**c, **choice.action} for c, choice in zip(contexts, choices)]
+        best = np.array([choice.mean for choice in choices])
+    else: points, best = _acts(arm, contexts, Judge(arm, contexts, 48, learner.scale, times))
+    w = _weights(times, len(best))
+    value, model = float(w@best), arm.model
+    if isinstance(model, Averaging): sd = model.average_sd(points, w)
+    else: sd = float(w@model.posterior(points)[1])
     seen = len(best) if times is None else times.sum()
-    return value, math.sqrt(judge.average((best - value)**2)/seen + judge.average(spread)**2)
+    if staged: seen = min(seen, arm.n)
+    return value, math.sqrt(float(w@(best - value)**2)/seen + sd**2)
 
 # %% ../nbs/4_optimiser/45_answer.ipynb #e2bdf9bc
+_FINAL = 4 # arms whose policies are judged at their very actions before one of them is the answer
+
+@patch
+def _nothing(self: Optimiser):
+    "What leaving the system alone is worth, and its standard error; None: fewer than two rows"
+    ys = [self.sign*r.y for r in self.rows if r.scope == _NOTHING and r.y is not None]
+    if len(ys) < 2: return None
+    return float(np.mean(ys)), float(np.std(ys, ddof=1))/math.sqrt(len(ys))
+
+_NOTHING = str(Scope({}))
+
 @patch
 def best(self: Optimiser) -> Policy:
     "The best policy so far"
+    def sure(i): return values[i][0] - values[i][1]
     values = {i: self.worth(a) for i, a in enumerate(self.arms) if a.n}
     if not values: raise ValueError("nothing has been told yet: ask, act and tell first")
-    i = max(values, key=lambda i: values[i][0] - values[i][1])
-    return learnt(self, i, self.sign*values[i][0], values[i][1])
+    for i in sorted(values, key=sure)[-_FINAL:]: values[i] = self.worth(self.arms[i], polished=True)
+    i = max(values, key=sure)
+    nothing = self._nothing()
+    if nothing and nothing[0] - nothing[1] > sure(i) and self.arms[i].scope:
+        order = tuple(self.problem.graph.order())
+        return Policy({}, Scope({}), order, self.problem.target, self.sign*nothing[0], nothing[1],
+                      self.told)
+    found = learnt(self, i, self.sign*values[i][0], values[i][1])
+    if not nothing or not self.arms[i].scope: return found
+    return replace(found, doing_nothing=(self.sign*nothing[0], nothing[1]))
 
 # %% ../nbs/4_optimiser/45_answer.ipynb #702c4a8b
 @patch(as_prop=True)

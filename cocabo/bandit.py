@@ -16,7 +16,7 @@ import torch
 from fastcore.basics import patch
 from .arms import Arm, Learner
 from .features import Features, spread
-from .optimism import repeats, roots
+from .optimism import repeats
 from .ucb import Planning, Watching, inside
 
 # %% ../nbs/4_optimiser/42_bandit.ipynb #89713d4d
@@ -192,6 +192,14 @@ def average(self: Judge,
     if self.times is None or len(values) != len(self.times): return float(values.mean())
     return float(values@self.times/self.times.sum())
 
+@patch
+def question(self: Judge,
+    i: int # number of a question
+) -> dict:
+    "The action of a question"
+    if self.watch is None: return {x: self.points[i][x] for x in self.arm.last}
+    return self.arm.model.features.decode(self.watch.kept.Z[i].numpy())
+
 # %% ../nbs/4_optimiser/42_bandit.ipynb #47b88864
 def underway(
     learner, # a `Learner`
@@ -215,28 +223,26 @@ class Pooled:
     """The mean over a common pool of contexts of the largest current bound, plus a bonus for what a
     young model cannot know"""
     size: int = 32 # contexts in the pool
-    actions: int = 32 # actions tried at each
+    actions: int = 64 # actions tried at each
     # b: what is added after one play, in standard deviations per unit of log time; it falls with
     # the square of the plays
-    bonus: float = 2.
+    bonus: float = 1.
     renew: float = 1.2 # a new pool when there are this many times as many experiments
+    sds: float = 1. # standard deviations of optimism about an arm
 
     def index(self,
         learner: Learner, # the arms, and what they have learnt
         rng=None # not used
     ) -> list: # of numbers
         "One number for each arm"
-        betas = [a.schedule.beta(a.n) for a in learner.arms]
-        scale = learner.scale
-        typical = scale.typical if any(getattr(b, "rise", 0.) for b in betas) else 0.
         # with those that are running, so that a first batch spreads too
         t = sum(a.plays for a in learner.arms)
+        unit = learner.scale.top or 1.
         index = []
-        for i, (a, beta, judge) in enumerate(zip(learner.arms, betas, self.judges(learner))):
+        for i, (a, judge) in enumerate(zip(learner.arms, self.judges(learner))):
             mean, sd = judge.posterior(underway(learner, i))
-            root = np.asarray(roots(beta, torch.from_numpy(sd), typical)[0])
-            value = judge.average((mean + root*sd).max(1))
-            index.append(value + self.bonus*math.log(1 + t)*(scale.top or 1.)/a.plays**2)
+            value = judge.average((mean + self.sds*sd).max(1))
+            index.append(value + self.bonus*math.log(1 + t)*unit/a.plays**2)
         return index
 
 # %% ../nbs/4_optimiser/42_bandit.ipynb #83783222

@@ -27,6 +27,8 @@ class Prior:
     # columns along which the log of the noise variance changes, and the standard deviation of the
     # change; (): the same noise everywhere
     tilt: tuple = ()
+    # means and standard deviations of the logarithms in place of those above; (): as above
+    learnt: tuple = ()
 
     @property
     def tilts(self) -> int:
@@ -44,6 +46,7 @@ def normal(self: Prior,
     width: int # number of columns
 ) -> tuple: # two arrays, in the order of the hyper-parameters
     "Means and standard deviations of the logarithms, and of the tilts"
+    if self.learnt: return np.array(self.learnt[0]), np.array(self.learnt[1])
     median, spread = self.length
     levels = [p for p in (self.signal, self.noise, self.bowl) if p]
     centres = [math.log(median*math.sqrt(max(width, 1)))]*width

@@ -219,12 +219,13 @@ def learn(self: Features,
 def spread(
     n: int, # number of points
     d: int, # dimensions
-    rng # a numpy Generator, for the shift
+    rng=None # a numpy Generator, for the shift; None: the first point is in the middle
 ) -> np.ndarray:
     "A quasi-random set in the unit cube, shifted at random"
     phi = 2.
     for _ in range(40): phi = (1 + phi)**(1/(d + 1))
-    return (rng.random(d) + np.arange(n)[:, None]*phi**-np.arange(1., d + 1)) % 1
+    shift = .5 if rng is None else rng.random(d)
+    return (shift + np.arange(n)[:, None]*phi**-np.arange(1., d + 1)) % 1
 
 # %% ../nbs/3_models/30_features.ipynb #96dfad35
 # discrete actions with at most this many combinations are all tried, in one batched posterior

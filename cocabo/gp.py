@@ -38,6 +38,7 @@ class GP:
         self.prior = prior or Prior()
         self.doubt = doubt if isinstance(doubt, tuple) else (doubt, 0., 0.)
         self.watches = weakref.WeakSet()
+        self.stale = False # were rows merged since the last factorisation?
         self.n = 0 # rows
         self.hidden = 0 # targets beyond one a row
         self.kept = 0 # rows after the last merge
@@ -129,6 +130,7 @@ def factor(self: GP):
     self.norms[:n] = self._norms(self.W[:n, :n])
     self.u[:n] = self.W[:n, :n]@(self.y[:n] - self.level(self.X[:n]))
     self.factored = self.told
+    self.stale = False
     for w in self.watches: w.refresh()
 
 # %% ../nbs/3_models/33_gp.ipynb #87b7ac67
@@ -195,6 +197,19 @@ def posterior(self: GP,
     "What is known about the function at some points"
     V, _ = self._whitened(Z)
     return self.level(Z) + V@self.u[:self.n], self._sd(V)
+
+# %% ../nbs/3_models/33_gp.ipynb #8439a2a1
+@patch
+def average_sd(self: GP,
+    Z: torch.Tensor, # points, one per row
+    weights: torch.Tensor # one a point
+) -> float:
+    "The standard deviation of the weighted sum of the function at some points"
+    V, _ = self._whitened(Z)
+    A = Z/self.lengths
+    prior = self.signal*float(weights@correlation(self.kernel, squared_distance(A, A))[0]@weights)
+    known = weights@V
+    return math.sqrt(max(prior - float(known@known), 0.))
 
 # %% ../nbs/3_models/33_gp.ipynb #ca01ca67
 @patch
@@ -299,6 +314,14 @@ def _bounds(self: GP):
     tilts = np.full(self.prior.tilts, _TILT)
     return np.r_[low[:levels], -tilts], np.r_[high[:levels], tilts]
 
+_LEARNT = 600 # rows from which hyper-parameters are learnt; more cost n^3 and tell little more
+
+@patch
+def _some(self: GP):
+    "The rows from which hyper-parameters are learnt: all, or evenly spaced ones"
+    if self.n <= _LEARNT: return slice(self.n)
+    return torch.linspace(0, self.n - 1, _LEARNT).long()
+
 @patch
 def fit(self: GP,
     loc: float = 0., # the affine map that all arms share: what scaled targets are measured from
@@ -308,9 +331,9 @@ def fit(self: GP,
 ):
     "Learn the hyper-parameters and the bowl, and factorise, O(n^3)"
     from scipy.optimize import minimize
-    X = self.X[:self.n]
-    z = (self.y[:self.n] - loc)/scale
-    repeats = (self.counts[:self.n], self.squares[:self.n]/scale**2) if self.hidden else None
+    some = self._some()
+    X, z = self.X[some], (self.y[some] - loc)/scale
+    repeats = (self.counts[some], self.squares[some]/scale**2) if self.hidden else None
     def loss(t):
         value, gradient, _ = evidence(t, X, z, self.kernel, self.prior, repeats)
         return -value, -gradient
@@ -464,4 +487,58 @@ def merge(self: GP):
         old[:m] = torch.from_numpy(new)
     self.hidden += n - m
     self.n = self.kept = m
+    self.stale = True
     self.scaled[:m] = self.X[:m]/self.lengths
+
+# %% ../nbs/3_models/33_gp.ipynb #ada38e5c
+_MOST = 1024 # rows, from which on the nearest are merged
+_LESS = 896 # rows after that: an eighth fewer, so that a factorisation serves 128 experiments
+
+@patch(as_prop=True)
+def full(self: GP) -> bool:
+    "Are there so many rows that near ones should become one?"
+    return self.n >= max(_MOST, self.kept + _MOST - _LESS)
+
+@patch
+def _pairs(self: GP, count, fixed):
+    "At most `count` disjoint pairs of rows that agree in the fixed columns, the nearest first"
+    n = self.n
+    D = squared_distance(self.scaled[:n], self.scaled[:n])
+    if len(fixed):
+        F = self.X[:n, fixed]
+        D.masked_fill_((F[:, None] != F[None]).any(2), math.inf)
+    a, b = torch.triu_indices(n, n, 1)
+    near = torch.sort(D[a, b], stable=True)
+    free, found = [True]*n, []
+    for k in near.indices[near.values.isfinite()].tolist():
+        i, j = int(a[k]), int(b[k])
+        if not (free[i] and free[j]): continue
+        free[i] = free[j] = False
+        found.append((i, j))
+        if len(found) == count: break
+    return torch.tensor(found, dtype=torch.long).reshape(-1, 2).T
+
+# %% ../nbs/3_models/33_gp.ipynb #2dddc771
+@patch
+def coarsen(self: GP,
+    fixed=() # columns in which rows have to agree
+):
+    "Make the nearest rows one until few are left; the factor is stale until `factor` is called"
+    if self.prior.bowl: raise ValueError("a process with a bowl keeps one row for each target")
+    n = self.n
+    i, j = self._pairs(n - _LESS, fixed)
+    X, c, y, q = self.X, self.counts, self.y, self.squares
+    total = c[i] + c[j]
+    part = c[j]/total
+    q[i] += q[j] + c[i]*part*(y[j] - y[i])**2
+    y[i] += part*(y[j] - y[i])
+    X[i] += part[:, None]*(X[j] - X[i])
+    c[i] = total
+    stays = torch.ones(n, dtype=torch.bool)
+    stays[j] = False
+    m = int(stays.sum())
+    for v in (X, c, y, q): v[:m] = v[:n][stays]
+    self.hidden += n - m
+    self.n = self.kept = m
+    self.stale = True
+    self.scaled[:m] = X[:m]/self.lengths

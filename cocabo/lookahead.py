@@ -52,7 +52,7 @@ class StagedBackend:
         self.model = self.inner
         if not isinstance(self.inner, GPBackend):
             self.model = GPBackend(self.acts[-1], rest)
-        self.model.merges = False # the laws read the experiments one by one
+        self.model.one_by_one = True # the laws read the rows
         self.check = Features(all_acts, rest)
         self._lay_out()
 

@@ -6,6 +6,7 @@
 __all__ = ['Setting', 'unit_by_unit', 'Policy', 'read_policy']
 
 # %% ../nbs/2_systems/23_policies.ipynb #628d1ad3
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
@@ -142,6 +143,8 @@ class Policy:
     value: float = None # estimate of the expected target; None: there is none
     error: float = None # the standard error of the estimate
     told: int = None # how many experiments the estimate rests on
+    # value and standard error of leaving the system alone; None: not known
+    doing_nothing: tuple = None
 
     @property
     def interval(self) -> tuple: # low and high end, or None
@@ -152,8 +155,17 @@ class Policy:
     def _worth(self):
         "The estimate in words; an empty text if there is none"
         if self.value is None: return ""
-        return (f": {self.target} about {self.value:.4g} ± {1.96*self.error:.2g} after "
-                f"{self.told} experiments")
+        worth = (f": {self.target} about {self.value:.4g} ± {1.96*self.error:.2g} after "
+                 f"{self.told} experiments")
+        if self.doing_nothing is None or self.beats_nothing: return worth
+        return f"{worth}; not shown to be better than doing nothing, {self.doing_nothing[0]:.4g}"
+
+    @property
+    def beats_nothing(self) -> bool: # None: nothing is known about doing nothing
+        "Is it better or worse than leaving the system alone by more than 1.96 standard errors?"
+        if self.doing_nothing is None: return None
+        value, error = self.doing_nothing
+        return abs(self.value - value) > 1.96*math.hypot(self.error, error)
 
     def __repr__(self): return f"Policy({self.scope}{self._worth()})"
 

@@ -12,7 +12,7 @@ from html import escape
 from fastcore.basics import patch
 from .graph import Graph
 from .messages import brief, listed, shown, unknown
-from .scopes import task
+from .scopes import Scope, checked, task
 from .space import Category, Integer, Real, domain_from_json
 
 # %% ../nbs/2_systems/21_problem.ipynb #aa27059e
@@ -50,11 +50,21 @@ def _direction(maximise, others):
         if name.lower() in ("minimise", "minimize", "maximize"):
             good = value if name.lower() == "maximize" else not value
             raise ValueError(f"a Problem has no {name}: write maximise={bool(good)}")
-        raise TypeError(f"a Problem has no {name}: it takes graph, target, actions, contexts and "
-                        "maximise")
+        raise TypeError(f"a Problem has no {name}: it takes graph, target, actions, contexts, "
+                        "maximise and scopes")
     if not isinstance(maximise, bool):
         raise ValueError(f"maximise should be True or False, not {shown(maximise)}")
     return maximise
+
+# %% ../nbs/2_systems/21_problem.ipynb #2ffd4e41
+def _given(t, scopes):
+    "The scopes that were given, checked"
+    if scopes is None: return ()
+    if isinstance(scopes, (str, Mapping)) or not isinstance(scopes, Iterable):
+        raise ValueError(f"scopes should be a list such as ['X1|C', 'X2'], not {shown(scopes)}")
+    found = tuple(checked(t, s if isinstance(s, Scope) else Scope(s)) for s in scopes)
+    if not found: raise ValueError("scopes should name at least one scope, or be None")
+    return found
 
 # %% ../nbs/2_systems/21_problem.ipynb #8e53a90f
 @dataclass(frozen=True, init=False, repr=False)
@@ -65,6 +75,7 @@ class Problem:
     actions: dict
     contexts: dict
     maximise: bool
+    given: tuple = () # the only scopes that can be played; empty: the graph decides
 
     def __init__(self,
         graph: Graph, # a `Graph`, or anything that `Graph` reads
@@ -75,6 +86,8 @@ class Problem:
         # variable but the target
         contexts: Mapping | Iterable | None = None,
         maximise: bool = True, # is a large target good? False: a small one is
+        # the only scopes that can be played, such as ["X1|C", "X2"]; None: the graph decides
+        scopes: Iterable | None = None,
         **others # nothing: a keyword of another package is answered with the right one
     ):
         maximise = _direction(maximise, others)
@@ -83,21 +96,22 @@ class Problem:
         if contexts is None: contexts = sorted(graph.nodes - {str(target)})
         contexts = _domains(contexts, "contexts", graph, optional=True)
         # checks target, actions and contexts against each other
-        task(graph, target, actions, contexts)
+        t = task(graph, target, actions, contexts)
         contexts = {c: actions.get(c) if d is None else d for c, d in contexts.items()}
         self.__dict__.update(graph=graph, target=str(target), actions=actions, contexts=contexts,
-                             maximise=maximise)
+                             maximise=maximise, given=_given(t, scopes))
 
     def __hash__(self):
         domains = (*self.actions.items(), *self.contexts.items())
-        return hash((self.graph, self.target, *domains, self.maximise))
+        return hash((self.graph, self.target, *domains, self.maximise, self.given))
 
 # %% ../nbs/2_systems/21_problem.ipynb #e21e4b31
 @patch
 def scopes(self: Problem,
     **options # passed on to `pomps`, such as `jobs` and `limit`
 ) -> list: # of `Scope`s
-    "The possibly optimal scopes of this problem"
+    "The possibly optimal scopes of this problem, or those that were given"
+    if self.given: return list(self.given)
     from cocabo.search import pomps
     return pomps(self.graph, self.target, list(self.actions), list(self.contexts), **options)
 
@@ -108,7 +122,8 @@ def to_json(self: Problem) -> dict: # plain Python types only
     def stored(domains): return {x: d and d.to_json() for x, d in domains.items()}
 
     return dict(graph=str(self.graph), target=self.target, actions=stored(self.actions),
-                contexts=stored(self.contexts), maximise=self.maximise)
+                contexts=stored(self.contexts), maximise=self.maximise,
+                scopes=[str(s) for s in self.given] or None)
 
 # %% ../nbs/2_systems/21_problem.ipynb #b24ed1bd
 def _read_domains(ds, what):
@@ -122,15 +137,15 @@ def from_json(cls: Problem,
     d: dict # what `to_json` gave
 ) -> Problem:
     "The problem that a dictionary describes"
-    wants = ["actions", "contexts", "graph", "maximise", "target"]
-    if not isinstance(d, dict) or sorted(map(str, d)) != wants:
+    wants = ["actions", "contexts", "graph", "maximise", "target"] # and scopes, since 0.2
+    if not isinstance(d, dict) or sorted(map(str, set(d) - {"scopes"})) != wants:
         raise ValueError(f"a stored problem is a dictionary with {', '.join(wants)}, not "
                          f"{shown(d)}")
     if not isinstance(d["graph"], str):
         raise ValueError("the graph of a stored problem should be an edge string, not "
                          f"{shown(d['graph'])}")
     return cls(d["graph"], d["target"], _read_domains(d["actions"], "actions"),
-               _read_domains(d["contexts"], "contexts"), d["maximise"])
+               _read_domains(d["contexts"], "contexts"), d["maximise"], d.get("scopes"))
 
 # %% ../nbs/2_systems/21_problem.ipynb #4dc9bef2
 def _first(items, n):

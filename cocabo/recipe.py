@@ -22,6 +22,7 @@ from .lookahead import StagedBackend
 from .messages import no_such, shown
 from .optimism import Practical, Scale, Theory, finite
 from .scopes import Scope, checked, task
+from .space import Real
 from .stages import stages
 from .ucb import Meeting, Settings
 
@@ -43,7 +44,7 @@ def merged(
     return list(dict.fromkeys(found))
 
 # %% ../nbs/4_optimiser/43_recipe.ipynb #03ced16a
-BETA = 2. # of the default schedule
+BETA = 4. # of the default schedule
 
 @dataclass(frozen=True)
 class Growing(Practical):
@@ -88,9 +89,15 @@ class ArmRecipe:
 
     def parts(self) -> dict:
         "Part -> what it is, in a few words"
+        settings = {k: repr(v) for k, v in self.settings.items()}
+        return dict(model=_shown_part(self.backend), **settings,
+                    optimism=_shown_part(self.schedule))
+
+    def brief(self) -> str:
+        "The same in one line"
         settings = ", ".join(f"{k}={v!r}" for k, v in self.settings.items())
         model = _shown_part(self.backend) + (f" ({settings})" if settings else "")
-        return dict(model=model, optimism=_shown_part(self.schedule))
+        return f"{model}, {_shown_part(self.schedule)}"
 
 # %% ../nbs/4_optimiser/43_recipe.ipynb #0703c63e
 @dataclass(frozen=True)
@@ -112,7 +119,7 @@ class Recipe:
 
     def brief(self) -> str:
         "What the arms are made of, in a few words"
-        kinds = dict.fromkeys(", ".join(a.parts().values()) for a in self.arms)
+        kinds = dict.fromkeys(a.brief() for a in self.arms)
         return f"{' / '.join(kinds)}; {_shown_part(self.rule)}"
 
     def _repr_html_(self):
@@ -151,8 +158,11 @@ def _changed_arm(a, backend, schedule, settings, arms):
     why = dict(a.why)
     if backend is not None:
         _check_backend(backend)
-        a, why["model"] = replace(a, backend=backend, settings={}), _CHOSEN
-    if settings: a, why["model"] = replace(a, settings={**a.settings, **settings}), _CHOSEN
+        if backend != a.backend: a = replace(a, backend=backend, settings={})
+        why["model"] = _CHOSEN
+    if settings:
+        a = replace(a, settings={**a.settings, **settings})
+        why |= dict.fromkeys(settings, _CHOSEN)
     if schedule is not None:
         a, why["optimism"] = replace(a, schedule=scheduled(schedule, a.scope, arms)), _CHOSEN
     return replace(a, why=why)
@@ -161,7 +171,7 @@ def _changed_arm(a, backend, schedule, settings, arms):
 @patch
 def change(self: Recipe,
     rule=None, # an arm rule or its name; None: as it is
-    backend=None, # a backend's name or class; its settings are then its own defaults
+    backend=None, # a backend's name or class; another one has its own default settings
     schedule=None, # a number (beta), a name, or an object with `beta` and `rho`
     arm=None, # the scope of the only arm that changes; None: all
     **settings # of the backend
@@ -199,15 +209,28 @@ def variables(
     return acts, looks
 
 # %% ../nbs/4_optimiser/43_recipe.ipynb #ba0fa104
+_MARGIN = .05 # of the range; .1 and .2 were no better, and without one a sixth of plays is at ends
+_APART = .5 # of the spread of the prior
+
 def _arm_recipe(problem, scope):
     "What the arm of a scope is made of"
     acts, looks = variables(problem, scope)
-    model = "an exact Gaussian process with doubt about its lengths, as for every arm"
-    if len(stages(problem.graph, scope)) > 1:
-        model += "; the earlier stages are planned with it and with a law for each later context"
-    if finite({**acts, **looks}): model += "; all variables are finite, so equal points are one row"
-    optimism = f"beta = {BETA:g} for every arm, at all times"
-    return ArmRecipe(scope, "gp", {}, Practical(BETA), dict(model=model, optimism=optimism))
+    plan = stages(problem.graph, scope)
+    settings = dict(start=len(plan[-1].acts) + 1 if plan else 0)
+    why = dict(model="an exact Gaussian process with doubt about its lengths, as for every arm",
+               start="scattered inside, one more than there are actions to set at once",
+               apart="arms tell each other about the noise and the lengths",
+               optimism=f"beta = {BETA:g} for every arm, at all times")
+    if len(plan) > 1:
+        why["model"] += ("; the earlier stages are planned with it and with a law for each later "
+                         "context")
+    elif any(isinstance(d, Real) for d in acts.values()):
+        settings["margin"] = _MARGIN
+        why["margin"] = "of the range at either end, where only a rising mean leads"
+    if finite({**acts, **looks}):
+        why["model"] += "; all variables are finite, so equal points are one row"
+    settings["apart"] = _APART
+    return ArmRecipe(scope, "gp", settings, Practical(BETA), why)
 
 def recipe(
     problem, # a `Problem`
@@ -329,7 +352,7 @@ def _check_rule(rule):
         v = getattr(rule, k)
         if isinstance(v, bool) or not isinstance(v, int) or v < 1:
             raise ValueError(f"rule.{k} should be a whole number of at least 1, not {shown(v)}")
-    for k in ("bonus", "renew"):
+    for k in ("bonus", "renew", "sds"):
         if isinstance(getattr(rule, k), bool) or not isinstance(getattr(rule, k), (int, float)):
             raise ValueError(f"rule.{k} should be a number, not {shown(getattr(rule, k))}")
     if rule.size*rule.actions > _QUESTIONS:
@@ -362,6 +385,18 @@ def _check_settings(settings, where):
     good = all(isinstance(v, (int, float)) and not isinstance(v, bool) and v >= 0 for v in numbers)
     if not good or isinstance(doubt, tuple) and len(doubt) != 3 or refit < 1.01:
         raise ValueError(f"{where}.settings has a doubt or refit that is none: {shown(settings)}")
+    for k in ("margin", "apart"):
+        v = settings.get(k, 0.)
+        most = .45 if k == "margin" else 1.
+        if isinstance(v, bool) or not isinstance(v, (int, float)) or not 0 <= v <= most:
+            raise ValueError(f"{where}.settings.{k} should be a number from 0 to {most:g}, not "
+                             f"{shown(v)}")
+    if not settings.get("apart", 1.):
+        raise ValueError(f"{where}.settings.apart should be larger than 0")
+    start = settings.get("start", 0)
+    if isinstance(start, bool) or not isinstance(start, int) or not 0 <= start <= 1000:
+        raise ValueError(f"{where}.settings.start should be a whole number up to 1000, not "
+                         f"{shown(start)}")
     if settings.get("kernel", "se") not in ("matern", "se"):
         raise ValueError(f"{where}.settings.kernel should be matern or se")
 

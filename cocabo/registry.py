@@ -33,9 +33,12 @@ class Environments(Mapping):
     "The environments by name, each built when it is first asked for"
     def __init__(self,
         # name -> function without arguments that makes the environment, or "module:function"
-        makers: Mapping[str, Callable | str]
+        makers: Mapping[str, Callable | str],
+        # name of a family -> "module:function", a function of the number of a member
+        families: Mapping[str, str] = {}
     ):
         self.makers = dict(makers)
+        self.families = dict(families)
         self.made = {}
 
     def __iter__(self): return iter(self.makers)
@@ -44,13 +47,19 @@ class Environments(Mapping):
 
     def __getitem__(self, name: str) -> Environment:
         "The environment `name`; for an unknown name the nearest one is suggested"
-        make = self.makers.get(name) if isinstance(name, str) else None
+        if isinstance(name, str) and name in self.made: return self.made[name]
+        family, _, number = name.partition(":") if isinstance(name, str) else ("", "", "")
+        make, member = self.makers.get(name) if isinstance(name, str) else None, ()
+        if make is None and family in self.families:
+            if not number.isascii() or not number.isdigit() or len(number) > 9:
+                raise NoEnvironment(f"a member of the family {family} has a number, as in "
+                                    f"{family}:17, which {shown(name)} has not")
+            make, member = self.families[family], (int(number),)
         if make is None: raise NoEnvironment(_no_environment(name, self))
-        if name in self.made: return self.made[name]
         if isinstance(make, str):
             module, function = make.split(":")
             make = getattr(import_module(module), function)
-        return self.made.setdefault(name, make())
+        return self.made.setdefault(name, make(*member))
 
 # %% ../nbs/2_systems/28_registry.ipynb #a1e788dd
 def _noisy(sd, name=None):
@@ -73,6 +82,9 @@ environments = Environments({
     "mixed": "cocabo.more_systems:mixed",
     "toy_cbo": "cocabo.more_systems:toy_cbo",
     "complete_cbo": "cocabo.more_systems:complete_cbo"
+}, families={
+    "functions": "cocabo.random_systems:functions",
+    "classics": "cocabo.random_systems:classics"
 })
 
 # %% ../nbs/2_systems/28_registry.ipynb #36e6d911

@@ -4,21 +4,21 @@
 
 # %% auto #0
 __all__ = ['climb', 'inside', 'step', 'maximise_ucb', 'Choice', 'Backend', 'Watching', 'Planning', 'Meeting', 'Settings',
-           'GPBackend', 'Watched']
+           'GPBackend', 'Watched', 'Averaging']
 
 # %% ../nbs/3_models/35_ucb.ipynb #c1d6a66b
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 import numpy as np
 import torch
 from fastcore.basics import patch
 from .evidence import Prior
-from .features import Features, _number
+from .features import Features, _number, spread
 from .gp import GP, REFIT, Watch
 from .optimism import Bold, Scale, bound, finite, roots
 from .messages import shown
-from .space import Integer
+from .space import Integer, Real
 
 # %% ../nbs/3_models/35_ucb.ipynb #ccd8292b
 _LEAP = .2 # of the range: no column moves farther in one step
@@ -173,6 +173,10 @@ class Settings:
     refit: float = REFIT # learn the hyper-parameters again at this many times as many points
     doubt: object = 1. # about the lengths; or three numbers, for lengths, signal and noise
     tilt: bool = False # may the noise change along whole numbers, if the arm is `finite`?
+    start: int = 0 # first experiments at scattered places inside, whatever the model says
+    margin: float = 0. # of the range at either end, where only a rising mean leads
+    # how far hyper-parameters of arms differ, in standard deviations of the prior; 1: unrelated
+    apart: float = 1.
 
     def filled(self, features: Features) -> "Settings":
         "The same with everything decided"
@@ -182,7 +186,7 @@ class Settings:
             whole = [features.columns[v].start for v, d in features.domains.items()
                      if isinstance(d, Integer)]
             if whole: prior = Prior(tilt=(tuple(whole), _TILT))
-        return Settings(self.kernel, prior, self.refit, doubt, self.tilt)
+        return replace(self, prior=prior, doubt=doubt)
 
 # %% ../nbs/3_models/35_ucb.ipynb #bf1596a4
 class GPBackend:
@@ -191,13 +195,15 @@ class GPBackend:
         actions: dict, # name -> domain
         contexts: dict = (), # name -> domain or None
         scale: Scale = None, # the one that all arms share; None: one of its own
-        **settings # see `Settings`: kernel, prior, refit, doubt, tilt
+        **settings # see `Settings`: kernel, prior, refit, doubt, tilt, start, margin, apart
     ):
         self.features = Features(actions, dict(contexts))
         self.scale = Scale() if scale is None else scale
         self.settings = Settings(**settings).filled(self.features)
         self.merges = self.settings.prior is None or bool(self.settings.prior.tilt)
         self.merges = self.merges and finite(self.features.domains)
+        self.one_by_one = False # must there be a row for each experiment?
+        self.siblings = [] # the models of other arms
         use = self.settings
         self.gp = GP(self.features.width, use.kernel, use.prior, use.doubt)
         self.points = []
@@ -216,13 +222,28 @@ def observe(self: GPBackend,
     self.scale.add(y)
     self.points.append({n: point[n] for n in self.features.domains})
     self.gp.add(torch.from_numpy(row), y)
-    due, crowded = self.gp.due(self.settings.refit), self.merges and self.gp.crowded
-    if crowded: self.gp.merge()
-    if crowded and not due: self.gp.factor()
-    if due:
-        if self.features.ranges and self.features.learn(self.points):
-            self.gp.X[:self.gp.n] = torch.from_numpy(self.features.encode(self.points))
-        self.gp.fit(self.scale.mean, self.scale.sd, others=self._others())
+    self._fewer()
+    if not self.gp.due(self.settings.refit):
+        if self.gp.stale: self.gp.factor()
+        return
+    if self.features.ranges and not self.gp.hidden and self.features.learn(self.points):
+        self.gp.X[:self.gp.n] = torch.from_numpy(self.features.encode(self.points))
+    self._believe()
+    self.gp.fit(self.scale.mean, self.scale.sd, others=self._others())
+
+@patch
+def _fewer(self: GPBackend):
+    "Merge rows if there are too many"
+    if self.one_by_one: return
+    if self.merges and self.gp.crowded: self.gp.merge()
+    if self.gp.full and not self.gp.prior.bowl: self.gp.coarsen(self._choices())
+
+@patch
+def _choices(self: GPBackend):
+    "The columns in which rows that become one have to agree: those of choices and whole numbers"
+    f = self.features
+    free = [f.columns[v].start for v, d in f.domains.items() if d is None or isinstance(d, Real)]
+    return [k for k in range(f.width) if k not in free]
 
 # %% ../nbs/3_models/35_ucb.ipynb #1bc91b45
 @patch
@@ -239,6 +260,7 @@ def _ready(self: GPBackend):
     "Before the first observation the prior follows the targets of the other arms"
     gp, s = self.gp, self.scale
     if not gp.n:
+        self._believe()
         gp.set(gp.prior.normal(gp.width)[0], s.mean, s.sd, s.mean)
         if self._others(): gp.bend(self._others())
 
@@ -250,7 +272,7 @@ def _others(self: GPBackend):
 @patch
 def box(self: GPBackend, columns) -> tuple:
     "Lower and upper ends within which actions in some columns are looked for"
-    return 0., 1.
+    return self.settings.margin, 1 - self.settings.margin
 
 @patch
 def watch(self: GPBackend,
@@ -274,6 +296,73 @@ class Watched:
         with b.gp.pretend([torch.from_numpy(b.features.row(p)) for p in running]):
             return [v.numpy() for v in b.gp.posterior(self.kept.Z)]
 
+# %% ../nbs/3_models/35_ucb.ipynb #54f35000
+_OWN = 20 # experiments at which an arm's hyper-parameters count half as much as if they were known
+_RUNAWAY = 2. # standard deviations of the prior: beyond it a length says "no influence", not more
+
+@patch
+def meet(self: GPBackend,
+    others: list # the models of all arms, this one among them
+):
+    "Know the models of the other arms"
+    self.siblings = [b for b in others if b is not self and isinstance(b, GPBackend)]
+
+@patch
+def _prior(self: GPBackend):
+    "The prior without what other arms say"
+    return self.settings.prior or Prior()
+
+@patch
+def _says(self: GPBackend, taker):
+    "What this arm says about another one's lengths, signal and noise; and how much each weighs"
+    mine, w = self.features, self.features.width
+    centre, spread = self._prior().normal(w)
+    off = np.clip(self.gp.mode - centre, -_RUNAWAY*spread, _RUNAWAY*spread)
+    lengths, weights = np.zeros(taker.width), np.zeros(taker.width)
+    for name, columns in taker.columns.items():
+        if name in mine.columns and mine.domains[name] == taker.domains[name]:
+            lengths[columns] = off[mine.columns[name]]
+        elif name in taker.actions and mine.split: lengths[columns] = off[:mine.split].mean()
+        else: continue
+        weights[columns] = 1.
+    known = self.gp.told/(self.gp.told + _OWN)
+    return np.r_[lengths, off[w:w + 2]], known*np.r_[weights, 1., 1.]
+
+@patch
+def _believe(self: GPBackend):
+    "Let the prior follow what the other arms have learnt"
+    others = [b for b in self.siblings if b.gp.fitted]
+    if self.settings.apart >= 1 or not others: return
+    w = self.features.width
+    centre, spread = self._prior().normal(w)
+    own = (self.settings.apart*spread[:w + 2])**2
+    information, total = 1/(spread[:w + 2]**2 - own), np.zeros(w + 2)
+    for b in others:
+        off, weight = b._says(self.features)
+        information += weight/own
+        total += weight/own*off
+    centre[:w + 2] += total/information
+    spread[:w + 2] = np.sqrt(own + 1/information)
+    learnt = tuple(centre.tolist()), tuple(spread.tolist())
+    self.gp.prior = replace(self._prior(), learnt=learnt)
+
+# %% ../nbs/3_models/35_ucb.ipynb #4b8c0f8a
+@runtime_checkable
+class Averaging(Protocol):
+    "A model that knows how uncertain an average over points is"
+    def average_sd(self, points: list, weights: np.ndarray) -> float:
+        "The standard deviation of the weighted sum of the function at some points"
+
+@patch
+def average_sd(self: GPBackend,
+    points: list, # of dictionaries
+    weights: np.ndarray # one a point
+) -> float:
+    "The standard deviation of the weighted sum of the function at some points"
+    self._ready()
+    Z = torch.from_numpy(self.features.encode(points))
+    return self.gp.average_sd(Z, torch.from_numpy(np.asarray(weights, float)))
+
 # %% ../nbs/3_models/35_ucb.ipynb #0f3824c7
 def _checked(beta):
     "Refuse a beta that is no number, or a negative one"
@@ -291,6 +380,38 @@ def _candidates(self: GPBackend, looked, box, rng):
     Z[:, :f.split] = first
     return torch.from_numpy(Z)
 
+# %% ../nbs/3_models/35_ucb.ipynb #97ecd720
+_INSIDE = .1, .9 # of the range of a real action: ends are left to the model
+
+@patch
+def _opening(self: GPBackend, row, k):
+    "The action of experiment number `k`, if it belongs to the start; else `row` as it is"
+    f = self.features
+    if k >= self.settings.start or not f.actions: return row
+    U = spread(k + 1, len(f.actions))[-1:]
+    low, high = _INSIDE
+    for j, d in enumerate(f.actions.values()):
+        if isinstance(d, Real): U[0, j] = low + (high - low)*U[0, j]
+    row = row.clone()
+    row[:f.split] = torch.from_numpy(f.lift(U)[0])
+    return row
+
+# %% ../nbs/3_models/35_ucb.ipynb #9b47ebde
+@patch
+def _outward(self: GPBackend, row, ucb, box, alpha):
+    "Go on to the ends in the columns that lie at the border of the box, where the mean rises"
+    low, high = box
+    real = torch.from_numpy(self.features._real())
+    at = real[(row[real] <= low) | (row[real] >= high)]
+    if not len(at): return row, ucb
+    left = row[at] <= low
+    ends = torch.where(left, 0., high).to(row.dtype), torch.where(left, low, 1.).to(row.dtype)
+    def mean(Z): return self.gp.ucb(Z, 0., at, alpha)
+    first = mean(row[None])[0]
+    rows, top = climb(mean, row[None], first, at, box=ends)
+    return rows[0], ucb + float(top - first)
+
+# %% ../nbs/3_models/35_ucb.ipynb #80be3e7d
 @patch
 def maximise(self: GPBackend,
     context: dict, # name -> value
@@ -305,9 +426,11 @@ def maximise(self: GPBackend,
     typical = self.scale.typical if isinstance(beta, Bold) else 0.
     looked = f.at(context)
     running = [torch.from_numpy(f.row(p)) for p in pending]
-    box = self.box(f._real())
-    rng = np.random.default_rng(0) if rng is None else rng
-    Z = self._candidates(looked, box, rng)
+    outer = bool(self.settings.margin and beta)
+    box = self.box(f._real()) if beta or not self.settings.margin else (0., 1.)
+    told = gp.told + len(running)
+    luck = np.random.default_rng(0) if rng is None else rng
+    Z = self._candidates(looked, box, luck)
     with gp.pretend(running):
         alpha, columns = gp.weights(), torch.from_numpy(f._real())
         def root(sd): return roots(beta, sd, typical)
@@ -317,5 +440,8 @@ def maximise(self: GPBackend,
             return bound(mean, sd, root(sd)[0])
 
         row, ucb = maximise_ucb(f, Z, value, slope, box=box)
+        if outer: row, ucb = self._outward(row, ucb, box, alpha)
+        if rng is not None: # an experiment, not a question
+            row = self._opening(row, told)
         mean, sd = gp.posterior(row[None])
     return Choice(f.decode(row.numpy()), ucb, float(mean), float(sd))
