@@ -82,6 +82,7 @@ def worth(self: Optimiser,
     return value, math.sqrt(float(w@(best - value)**2)/seen + sd**2)
 
 # %% ../nbs/4_optimiser/45_answer.ipynb #e2bdf9bc
+_SURE = 1.96 # errors below an estimate: the lower end of its interval
 _FINAL = 4 # arms whose policies are judged at their very actions before one of them is the answer
 
 @patch
@@ -96,13 +97,14 @@ _NOTHING = str(Scope({}))
 @patch
 def best(self: Optimiser) -> Policy:
     "The best policy so far"
-    def sure(i): return values[i][0] - values[i][1]
+    def low(value, error): return value - _SURE*error
+    def sure(i): return low(*values[i])
     values = {i: self.worth(a) for i, a in enumerate(self.arms) if a.n}
     if not values: raise ValueError("nothing has been told yet: ask, act and tell first")
     for i in sorted(values, key=sure)[-_FINAL:]: values[i] = self.worth(self.arms[i], polished=True)
     i = max(values, key=sure)
     nothing = self._nothing()
-    if nothing and nothing[0] - nothing[1] > sure(i) and self.arms[i].scope:
+    if nothing and low(*nothing) > sure(i) and self.arms[i].scope:
         order = tuple(self.problem.graph.order())
         return Policy({}, Scope({}), order, self.problem.target, self.sign*nothing[0], nothing[1],
                       self.told)

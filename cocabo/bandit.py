@@ -279,6 +279,7 @@ class Acquisition(Pooled):
     actions: int = 64 # tried for each arm
     bonus: float = 0. # not used
     renew: float = 1.2 # a new pool when there are this many times as many experiments
+    sds: float = 0. # not used
 
     def index(self,
         learner: Learner, # the arms, and what they have learnt

@@ -209,7 +209,10 @@ def average_sd(self: GP,
     A = Z/self.lengths
     prior = self.signal*float(weights@correlation(self.kernel, squared_distance(A, A))[0]@weights)
     known = weights@V
-    return math.sqrt(max(prior - float(known@known), 0.))
+    ones = self.W[:self.n, :self.n].sum(1)
+    mean = 1/((self.prior.mean*self.scale)**-2 + float(ones@ones)) # variance of the constant mean
+    share = float(weights.sum() - known@ones)
+    return math.sqrt(max(prior - float(known@known), 0.) + mean*share**2)
 
 # %% ../nbs/3_models/33_gp.ipynb #ca01ca67
 @patch
