@@ -226,7 +226,7 @@ class Pooled:
     actions: int = 64 # actions tried at each
     # b: what is added after one play, in standard deviations per unit of log time; it falls with
     # the square of the plays
-    bonus: float = 1.
+    bonus: float = 2.
     renew: float = 1.2 # a new pool when there are this many times as many experiments
     sds: float = 1. # standard deviations of optimism about an arm
 
