@@ -248,6 +248,13 @@ def test_code_is_not_cut_off_on_a_laptop(browser, address, path):
         assert ask(browser, "document.documentElement.scrollWidth") <= 1280
 
 
+@pytest.mark.parametrize("path", first)
+def test_code_wraps_on_a_telephone(browser, address, path):
+    with screen(browser, 390):
+        browser.get(address + path)
+        assert not ask(browser, cut_off)
+
+
 @pytest.mark.parametrize("width", [1280, 1440, 1920])
 def test_a_hundred_columns_fit(browser, address, width):
     with screen(browser, width):
