@@ -43,7 +43,8 @@ def test_one_order():
 
 
 def test_numbers_are_unique_and_name_the_room():
-    numbers = [p.name[:2] for p in rooms]
+    numbers = [p.name.split("_")[0] for p in rooms]  # 12, or 12b: told after 12 and before 13
+    assert all(re.fullmatch(r"\d\d[a-z]?", n) for n in numbers), numbers
     assert len(set(numbers)) == len(numbers)
     for path in rooms:
         assert path.name[0] == path.parent.name[0], path
