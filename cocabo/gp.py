@@ -41,6 +41,7 @@ class GP:
         self.stale = False # were rows merged since the last factorisation?
         self.n = 0 # rows
         self.hidden = 0 # targets beyond one a row
+        self.folded = 0 # of these, such as do not count as told: rows that were only borrowed
         self.kept = 0 # rows after the last merge
         self.fitted = 0 # targets at the last fit
         self.factored = 0 # targets at the last factorisation
@@ -50,8 +51,8 @@ class GP:
 
     @property
     def told(self) -> int:
-        "How many targets there are"
-        return self.n + self.hidden
+        "How many targets there are; borrowed rows that became one count once"
+        return self.n + self.hidden - self.folded
 
     @property
     def even(self) -> bool:
@@ -524,12 +525,13 @@ def _pairs(self: GP, count, fixed):
 # %% ../nbs/3_models/33_gp.ipynb #2dddc771
 @patch
 def coarsen(self: GP,
-    fixed=() # columns in which rows have to agree
+    fixed=(), # columns in which rows have to agree
+    left: int = _LESS # as few: each row becomes part of at most one pair, so at least half stay
 ):
     "Make the nearest rows one until few are left; the factor is stale until `factor` is called"
     if self.prior.bowl: raise ValueError("a process with a bowl keeps one row for each target")
     n = self.n
-    i, j = self._pairs(n - _LESS, fixed)
+    i, j = self._pairs(n - left, fixed)
     X, c, y, q = self.X, self.counts, self.y, self.squares
     total = c[i] + c[j]
     part = c[j]/total

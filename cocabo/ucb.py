@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['climb', 'inside', 'step', 'maximise_ucb', 'Choice', 'Backend', 'Watching', 'Planning', 'Meeting', 'Settings',
-           'GPBackend', 'Watched', 'Averaging']
+           'GPBackend', 'Watched', 'Averaging', 'Borrowing']
 
 # %% ../nbs/3_models/35_ucb.ipynb #c1d6a66b
 import math
@@ -204,6 +204,7 @@ class GPBackend:
         self.merges = self.merges and finite(self.features.domains)
         self.one_by_one = False # must there be a row for each experiment?
         self.siblings = [] # the models of other arms
+        self.lent = 0 # rows that are no experiments with this scope
         use = self.settings
         self.gp = GP(self.features.width, use.kernel, use.prior, use.doubt)
         self.points = []
@@ -220,6 +221,11 @@ def observe(self: GPBackend,
     "Learn from one experiment"
     row, y = self.features.row(point), _number("the target", y)
     self.scale.add(y)
+    self._append(point, row, y)
+
+@patch
+def _append(self: GPBackend, point, row, y):
+    "One more row, and hyper-parameters if they are due"
     self.points.append({n: point[n] for n in self.features.domains})
     self.gp.add(torch.from_numpy(row), y)
     self._fewer()
@@ -363,6 +369,56 @@ def average_sd(self: GPBackend,
     Z = torch.from_numpy(self.features.encode(points))
     return self.gp.average_sd(Z, torch.from_numpy(np.asarray(weights, float)))
 
+# %% ../nbs/3_models/35_ucb.ipynb #83b87f71
+@runtime_checkable
+class Borrowing(Protocol):
+    "A model that can learn from rows that are no experiments with its scope"
+    def borrow(self, points: list, ys: list):
+        "Learn from such rows: many at once before any other, or few later"
+
+_TAKEN = 1024 # borrowed rows that are looked at: a fit of more would take many seconds
+_LENT = 256 # rows that they become: a step with as many costs less than twice one with a hundred
+
+@patch
+def _folds(self: GPBackend) -> bool:
+    "May near rows become one?"
+    return not self.one_by_one and not self.gp.prior.bowl
+
+@patch
+def _fold(self: GPBackend):
+    "Make borrowed rows few"
+    gp = self.gp
+    if self.merges: gp.merge()
+    while self._folds() and gp.n > _LENT:
+        n = gp.n
+        gp.coarsen(self._choices(), _LENT)
+        if gp.n == n: break
+    gp.folded = gp.hidden
+    if gp.stale: gp.factor()
+
+# %% ../nbs/3_models/35_ucb.ipynb #7d81cf39
+@patch
+def borrow(self: GPBackend,
+    points: list, # dictionaries with all actions and contexts of the scope
+    ys: list # their targets; larger is better
+):
+    "Learn from rows that are no experiments with this scope"
+    f, gp = self.features, self.gp
+    ys = [_number("the target", y) for y in ys]
+    if gp.n: # they come one by one, between experiments
+        for p, row, y in zip(points, f.encode(points), ys): self._append(p, row, y)
+        self.lent += len(points)
+        return
+    most = _TAKEN if self._folds() else _LENT
+    at = np.unique(np.linspace(0, len(points) - 1, min(len(points), most)).astype(int))
+    self.points = [{n: points[i][n] for n in f.domains} for i in at]
+    f.learn(self.points)
+    for row, i in zip(f.encode(self.points), at): gp.note(torch.from_numpy(row), ys[i])
+    self._believe()
+    gp.fit(self.scale.mean, self.scale.sd)
+    if gp.n > _LENT or self.merges: self._fold()
+    self.lent = gp.told
+
 # %% ../nbs/3_models/35_ucb.ipynb #0f3824c7
 def _checked(beta):
     "Refuse a beta that is no number, or a negative one"
@@ -382,6 +438,7 @@ def _candidates(self: GPBackend, looked, box, rng):
 
 # %% ../nbs/3_models/35_ucb.ipynb #97ecd720
 _INSIDE = .1, .9 # of the range of a real action: ends are left to the model
+_KNOWN = .5 # of the signal's sd: where borrowed rows leave less doubt, nothing is opened
 
 @patch
 def _opening(self: GPBackend, row, k):
@@ -392,9 +449,10 @@ def _opening(self: GPBackend, row, k):
     low, high = _INSIDE
     for j, d in enumerate(f.actions.values()):
         if isinstance(d, Real): U[0, j] = low + (high - low)*U[0, j]
-    row = row.clone()
-    row[:f.split] = torch.from_numpy(f.lift(U)[0])
-    return row
+    opening = row.clone()
+    opening[:f.split] = torch.from_numpy(f.lift(U)[0])
+    known = self.lent and self.gp.posterior(opening[None])[1] < _KNOWN*math.sqrt(self.gp.signal)
+    return row if known else opening
 
 # %% ../nbs/3_models/35_ucb.ipynb #9b47ebde
 @patch
@@ -442,6 +500,6 @@ def maximise(self: GPBackend,
         row, ucb = maximise_ucb(f, Z, value, slope, box=box)
         if outer: row, ucb = self._outward(row, ucb, box, alpha)
         if rng is not None: # an experiment, not a question
-            row = self._opening(row, told)
+            row = self._opening(row, told - self.lent)
         mean, sd = gp.posterior(row[None])
     return Choice(f.decode(row.numpy()), ucb, float(mean), float(sd))
