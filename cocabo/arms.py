@@ -12,9 +12,10 @@ import numpy as np
 from fastcore.basics import patch
 from .features import Features
 from .history import History
+from .lending import Lending, gap, point_of
 from .optimism import Practical, Scale
 from .scopes import Scope
-from .ucb import Planning
+from .ucb import Borrowing, Planning
 
 # %% ../nbs/4_optimiser/41_arms.ipynb #e1fbe4c8
 @dataclass
@@ -29,6 +30,7 @@ class Arm:
     open: int = 0 # experiments asked for and not told yet
     total: float = 0. # sum of the upper confidence bounds that were noted
     noted: int = 0 # how many were
+    lent: int = 0 # rows that it borrowed: they are no experiments with its scope
     lenders: tuple = () # numbers of the arms in whose experiments this arm's contexts can be seen
     points: list = field(default_factory=list) # one dictionary per experiment told
     known: list = field(default_factory=list) # the same without the last actions
@@ -37,6 +39,12 @@ class Arm:
     def plays(self) -> int:
         "Experiments told, and those that are running"
         return self.n + self.open
+
+    @property
+    def borrows(self) -> bool:
+        "Can its model learn from rows that are no experiments with its scope?"
+        inner = getattr(self.backend, "inner", self.backend)
+        return isinstance(self.backend, Borrowing) and isinstance(inner, Borrowing)
 
     @property
     def model(self):
@@ -69,43 +77,55 @@ class Following(Protocol):
         "A row was learnt, and `ahead` more follow at once; what is kept goes into `learner.notes`"
 
 # %% ../nbs/4_optimiser/41_arms.ipynb #cbd5b4aa
+_NOTHING = str(Scope({}))
+
 class Learner:
     "The arms of an optimiser, as far as the history has taught them"
     def __init__(self,
         arms: list, # of `Arm`s that know nothing yet
         rule, # an arm rule
         scale: Scale, # that the models of the arms share
-        sign: int = 1 # -1: the target is to be made small
+        sign: int = 1, # -1: the target is to be made small
+        lending: Lending = None # which rows may teach which arm; None: only its own
     ):
         self.arms = arms
         self.rule = rule
         self.scale = scale
         self.sign = sign
+        self.lending = lending
         self.notes = {} # of the arm rule
         self.rows = () # those that it was given
-        self.told = 0 # how many of them taught an arm
+        self.told = 0 # how many of them taught the arm whose scope they have
         self.running = () # trials that are open: objects with `arm`, `point` and `ready`
+        self.background = () # rows that are no trials of an arm
         self._number = {str(a.scope): i for i, a in enumerate(arms)}
 
     def __repr__(self): return f"Learner({len(self.arms)} arms, {len(self.rows)} rows)"
 
+    def behind(self, row) -> bool:
+        "Is it part of the background?"
+        if self.lending is None: return False
+        return row.scope == _NOTHING or row.scope not in self._number
+
     def fits(self,
         history: History
     ) -> bool:
-        "Is what it was given the beginning of this history?"
-        return history.rows[:len(self.rows)] == self.rows
+        "Can it go on to this history from what it was given?"
+        n = len(self.rows)
+        if history.rows[:n] != self.rows: return False
+        return not n or not any(self.behind(r) for r in history.rows[n:])
 
 # %% ../nbs/4_optimiser/41_arms.ipynb #c885f2cc
 @patch
 def teaches(self: Learner, row) -> bool:
-    "Is there an arm that learns from this row?"
+    "Is there an arm whose own row this is?"
     return row.y is not None and row.scope in self._number
 
 @patch
 def _take(self: Learner, row, ahead):
     "Learn one row"
     a, y, before = self.arms[self._number[row.scope]], self.sign*row.y, self.scale.n
-    point = {k: v for k, v in row.point.items() if k in a.features.domains}
+    point = {k: v for k, v in row.values.items() if k in a.features.domains}
     a.backend.observe(point, y)
     if self.scale.n == before: self.scale.add(y) # a backend that does not know of the scale
     a.n += 1
@@ -115,7 +135,55 @@ def _take(self: Learner, row, ahead):
     a.points.append(point)
     a.known.append({k: v for k, v in point.items() if k not in a.last})
     self.told += 1
+    if not self.behind(row): self._lend([row])
     if isinstance(self.rule, Following): self.rule.follow(self, ahead)
+
+# %% ../nbs/4_optimiser/41_arms.ipynb #45c0af9f
+_BATCH = 1024 # rows lent at once: models look at no more
+_ODD = 4 # times as many are looked at, because some may be unusable
+
+@patch
+def may_borrow(self: Learner,
+    scope: str, # of rows
+    i: int # number of an arm
+) -> bool:
+    "May the arm learn from rows with another scope?"
+    a = self.arms[i]
+    if self.lending is None or str(a.scope) == scope or not a.borrows: return False
+    return self.lending.licence(scope, i).allowed
+
+@patch
+def lendable(self: Learner,
+    rows,
+    i: int # number of an arm
+) -> list: # of rows
+    "Those of the rows that an arm may learn from and can use, evenly thinned if they are many"
+    names = set(self.arms[i].features.domains)
+    found = [r for r in rows if r.y is not None and names <= r.values.keys()]
+    found = [r for r in found if self.may_borrow(r.scope, i)]
+    if len(found) > _ODD*_BATCH: found = _spaced(found, _ODD*_BATCH)
+    found = [r for r in found if not gap(r, self.arms[i].features)]
+    return _spaced(found, _BATCH)
+
+def _spaced(rows, most):
+    "At most so many of the rows, evenly spaced"
+    if len(rows) <= most: return rows
+    return [rows[k] for k in np.linspace(0, len(rows) - 1, most).astype(int)]
+
+# %% ../nbs/4_optimiser/41_arms.ipynb #ca485a8b
+@patch
+def _lend(self: Learner, rows):
+    "Let the arms borrow rows that are not their own"
+    loans = [self.lendable(rows, i) for i in range(len(self.arms))] if self.lending else []
+    if self.told == 0: # background, which no arm has counted
+        taught = {}
+        for loan in loans: taught |= {r.trial: r for r in loan}
+        for k in sorted(taught): self.scale.add(self.sign*taught[k].y)
+    for a, loan in zip(self.arms, loans):
+        if not loan: continue
+        points = [point_of(r, a.features) for r in loan]
+        a.backend.borrow(points, [self.sign*r.y for r in loan])
+        a.lent += len(loan)
 
 # %% ../nbs/4_optimiser/41_arms.ipynb #05482254
 def _bar(rows, progress):
@@ -131,8 +199,35 @@ def learn(self: Learner,
     progress: bool = False # show a bar
 ):
     "Learn what is new"
+    if not self.rows:
+        self.background = tuple(r for r in history if self.behind(r))
+        if self.background: self._lend(self.background)
     new = [r for r in history.rows[len(self.rows):] if self.teaches(r)]
     for k, row in enumerate(_bar(new, progress)): self._take(row, len(new) - 1 - k)
     self.rows = history.rows
     self.running = tuple(running)
     for i, a in enumerate(self.arms): a.open = sum(t.arm == i for t in self.running)
+
+# %% ../nbs/4_optimiser/41_arms.ipynb #f71d2a84
+@patch
+def contexts_of(self: Learner,
+    i: int # number of an arm
+) -> list: # of dictionaries
+    "The contexts in which the arm may have to act, as far as they were seen"
+    seen = []
+    if self.lending and self._natural(i):
+        names = [c for c in self.arms[i].features.domains if c not in self.arms[i].features.actions]
+        for r in self.background:
+            known = r.values
+            if r.scope == _NOTHING and all(c in known for c in names):
+                seen.append({c: known[c] for c in names})
+    for k in self.arms[i].lenders or (i,): seen += self.arms[k].known
+    return seen
+
+@patch
+def _natural(self: Learner, i):
+    "Do no actions of this arm move its contexts?"
+    scope = self.arms[i].scope
+    looks = set().union(*scope.values()) - set(scope)
+    if not scope: return True
+    return not looks & self.lending.graph.do(scope).descendants(scope)

@@ -98,8 +98,7 @@ def situations(
     would lead to now"""
     a = learner.arms[i]
     if isinstance(a.backend, Planning) and a.n > 2: return _imagined(a, n, a.n, beta), None
-    seen = []
-    for k in a.lenders or (i,): seen += learner.arms[k].known
+    seen = learner.contexts_of(i)
     looks = {c: d for c, d in a.features.domains.items() if c not in a.last}
     if not repeats(looks): return evenly(seen, n), None
     different = Counter(tuple(c[x] for x in looks) for c in seen)

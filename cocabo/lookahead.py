@@ -105,6 +105,17 @@ def observe(self: StagedBackend,
         if gp.fitted != fitted: law.learn(gp.X[:gp.n])
         else: law.add(gp.X[gp.n - 1])
 
+@patch
+def borrow(self: StagedBackend,
+    points: list, # dictionaries with all actions and contexts of the scope
+    ys: list # their targets; larger is better
+):
+    "Learn from rows in which the target and the later contexts came about as in this scope"
+    self.inner.borrow(points, ys)
+    if self.model is not self.inner: self.model.borrow(points, ys)
+    gp = self.model.gp
+    for law in sum(self.laws, []): law.learn(gp.X[:gp.n])
+
 # %% ../nbs/3_models/39_lookahead.ipynb #0ce50dac
 @patch
 def posterior(self: StagedBackend,

@@ -57,6 +57,9 @@ def CoCaBO(
     # a number (beta), "growing", "theory", or an object with `beta` and `rho`; None: the recipe's
     schedule=None,
     recipe: Recipe = None, # what the arms are made of; None: the function `recipe` decides
+    # "rows": arms learn from all rows that the graph licenses for them; "none": from their own;
+    # None: that of the recipe
+    sharing: str = None,
     **others # none: any other word is refused with a sentence
 ) -> Optimiser:
     "Contextual causal Bayesian optimisation: choose among the possibly optimal scopes, look, set"
@@ -68,7 +71,7 @@ def CoCaBO(
     if not context and recipe is not None:
         raise ValueError("a recipe has its contexts already: give scopes without any instead")
     if not context and not one: scopes = without_contexts(scopes)
-    return Optimiser(problem, scopes, rule, backend, schedule, seed, name, recipe)
+    return Optimiser(problem, scopes, rule, backend, schedule, seed, name, recipe, sharing)
 
 # %% ../nbs/4_optimiser/47_methods.ipynb #e21e514e
 def CaBO(

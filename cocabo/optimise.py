@@ -94,11 +94,12 @@ class Optimiser:
         schedule=None, # a number (beta), a name, or an object with `beta` and `rho`
         seed: int = 0, # of all luck
         name: str = "optimiser", # what it is called in tables
-        recipe: Recipe = None # what the arms are made of; None: `recipe` decides
+        recipe: Recipe = None, # what the arms are made of; None: `recipe` decides
+        sharing: str = None # "rows" or "none"; None: that of the recipe
     ):
         check_problem(problem)
         _check_seed(seed)
-        changes = dict(rule=rule, backend=backend, schedule=schedule)
+        changes = dict(rule=rule, backend=backend, schedule=schedule, sharing=sharing)
         self.problem = problem
         self.name = name
         self.seed = int(seed)
