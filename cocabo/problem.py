@@ -6,12 +6,14 @@
 __all__ = ['Problem']
 
 # %% ../nbs/2_systems/21_problem.ipynb #12df1a8c
+import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import escape
+from numbers import Real as Number
 from fastcore.basics import patch
 from .graph import Graph
-from .messages import brief, listed, shown, unknown
+from .messages import brief, check_name, listed, shown, unknown
 from .scopes import Scope, checked, task
 from .space import Category, Integer, Real, domain_from_json
 
@@ -51,7 +53,7 @@ def _direction(maximise, others):
             good = value if name.lower() == "maximize" else not value
             raise ValueError(f"a Problem has no {name}: write maximise={bool(good)}")
         raise TypeError(f"a Problem has no {name}: it takes graph, target, actions, contexts, "
-                        "maximise and scopes")
+                        "maximise, scopes, costs and units")
     if not isinstance(maximise, bool):
         raise ValueError(f"maximise should be True or False, not {shown(maximise)}")
     return maximise
@@ -66,6 +68,48 @@ def _given(t, scopes):
     if not found: raise ValueError("scopes should name at least one scope, or be None")
     return found
 
+# %% ../nbs/2_systems/21_problem.ipynb #fa2bcf4a
+def _cost(x, v):
+    "`v` as the cost of setting or looking at `x`"
+    try: cost = float(v) if isinstance(v, Number) and not isinstance(v, bool) else math.nan
+    except OverflowError: cost = math.inf
+    if not math.isfinite(cost) or cost < 0:
+        raise ValueError(f"the cost of {brief(x)} should be a finite number, 0 or more, not "
+                         f"{shown(v)}")
+    return cost
+
+def _costs(given, graph, can):
+    "The costs that were given, checked; `can` holds the names of actions and contexts"
+    if given is None: return {}
+    if not isinstance(given, Mapping):
+        raise ValueError("costs should map names to numbers, as in {'X1': 2., 'C': .5}, not be "
+                         f"{shown(given)}")
+    for x in given:
+        if not isinstance(x, str) or x not in graph.nodes:
+            raise ValueError(unknown(x, graph.nodes, "one of the costs"))
+        if x not in can:
+            raise ValueError(f"{brief(x)} is given a cost, but is neither an action nor a "
+                             "context: leave it out")
+    return {str(x): _cost(x, v) for x, v in sorted(given.items())}
+
+# %% ../nbs/2_systems/21_problem.ipynb #b6073ec8
+_longest_unit = 40 # letters
+
+def _units(given, graph):
+    "The units that were given, checked"
+    if given is None: return {}
+    if not isinstance(given, Mapping):
+        raise ValueError("units should map names to texts, as in {'X1': 'mg'}, not be "
+                         f"{shown(given)}")
+    for x, unit in given.items():
+        if not isinstance(x, str) or x not in graph.nodes:
+            raise ValueError(unknown(x, graph.nodes, "one of the units"))
+        if not isinstance(unit, str) or not 0 < len(unit) <= _longest_unit:
+            raise ValueError(f"the unit of {brief(x)} should be a short text such as 'mg', not "
+                             f"{shown(unit)}")
+        check_name(unit)
+    return {str(x): str(unit) for x, unit in sorted(given.items())}
+
 # %% ../nbs/2_systems/21_problem.ipynb #8e53a90f
 @dataclass(frozen=True, init=False, repr=False)
 class Problem:
@@ -76,6 +120,8 @@ class Problem:
     contexts: dict
     maximise: bool
     given: tuple = () # the only scopes that can be played; empty: the graph decides
+    costs: dict = field(default_factory=dict) # of setting an action, of looking at a context
+    units: dict = field(default_factory=dict) # of any variable, as text
 
     def __init__(self,
         graph: Graph, # a `Graph`, or anything that `Graph` reads
@@ -88,6 +134,9 @@ class Problem:
         maximise: bool = True, # is a large target good? False: a small one is
         # the only scopes that can be played, such as ["X1|C", "X2"]; None: the graph decides
         scopes: Iterable | None = None,
+        # of setting an action and of looking at a context: name -> number; not named: 0
+        costs: Mapping | None = None,
+        units: Mapping | None = None, # name -> text such as "mg"; nothing is converted
         **others # nothing: a keyword of another package is answered with the right one
     ):
         maximise = _direction(maximise, others)
@@ -99,11 +148,14 @@ class Problem:
         t = task(graph, target, actions, contexts)
         contexts = {c: actions.get(c) if d is None else d for c, d in contexts.items()}
         self.__dict__.update(graph=graph, target=str(target), actions=actions, contexts=contexts,
-                             maximise=maximise, given=_given(t, scopes))
+                             maximise=maximise, given=_given(t, scopes),
+                             costs=_costs(costs, graph, actions.keys() | contexts.keys()),
+                             units=_units(units, graph))
 
     def __hash__(self):
         domains = (*self.actions.items(), *self.contexts.items())
-        return hash((self.graph, self.target, *domains, self.maximise, self.given))
+        more = (*self.costs.items(), *self.units.items())
+        return hash((self.graph, self.target, *domains, self.maximise, self.given, *more))
 
 # %% ../nbs/2_systems/21_problem.ipynb #e21e4b31
 @patch
@@ -115,15 +167,28 @@ def scopes(self: Problem,
     from cocabo.search import pomps
     return pomps(self.graph, self.target, list(self.actions), list(self.contexts), **options)
 
+# %% ../nbs/2_systems/21_problem.ipynb #f7f12f77
+@patch
+def cost(self: Problem,
+    scope: Scope | str | Mapping # a scope of this problem
+) -> float: # in the unit of `costs`
+    "What one experiment with a scope costs: all that it sets and looks at"
+    t = task(self.graph, self.target, self.actions, self.contexts)
+    s = checked(t, scope if isinstance(scope, Scope) else Scope(scope))
+    names = set(s).union(*s.values())
+    return math.fsum(self.costs.get(x, 0.) for x in names)
+
 # %% ../nbs/2_systems/21_problem.ipynb #e9c7456c
 @patch
 def to_json(self: Problem) -> dict: # plain Python types only
     "The problem as a dictionary that `json` can write"
     def stored(domains): return {x: d and d.to_json() for x, d in domains.items()}
 
+    more = dict(costs=dict(self.costs), units=dict(self.units))
     return dict(graph=str(self.graph), target=self.target, actions=stored(self.actions),
                 contexts=stored(self.contexts), maximise=self.maximise,
-                scopes=[str(s) for s in self.given] or None)
+                scopes=[str(s) for s in self.given] or None,
+                **{key: value for key, value in more.items() if value})
 
 # %% ../nbs/2_systems/21_problem.ipynb #b24ed1bd
 def _read_domains(ds, what):
@@ -137,15 +202,17 @@ def from_json(cls: Problem,
     d: dict # what `to_json` gave
 ) -> Problem:
     "The problem that a dictionary describes"
-    wants = ["actions", "contexts", "graph", "maximise", "target"] # and scopes, since 0.2
-    if not isinstance(d, dict) or sorted(map(str, set(d) - {"scopes"})) != wants:
+    wants = ["actions", "contexts", "graph", "maximise", "target"]
+    newer = {"scopes", "costs", "units"} # since 0.2
+    if not isinstance(d, dict) or sorted(map(str, set(d) - newer)) != wants:
         raise ValueError(f"a stored problem is a dictionary with {', '.join(wants)}, not "
                          f"{shown(d)}")
     if not isinstance(d["graph"], str):
         raise ValueError("the graph of a stored problem should be an edge string, not "
                          f"{shown(d['graph'])}")
     return cls(d["graph"], d["target"], _read_domains(d["actions"], "actions"),
-               _read_domains(d["contexts"], "contexts"), d["maximise"], d.get("scopes"))
+               _read_domains(d["contexts"], "contexts"), d["maximise"], d.get("scopes"),
+               d.get("costs"), d.get("units"))
 
 # %% ../nbs/2_systems/21_problem.ipynb #4dc9bef2
 def _first(items, n):
@@ -157,13 +224,24 @@ def _first(items, n):
 @patch
 def __repr__(self: Problem):
     "The problem in one line"
-    acts = _first((f"{brief(x)}: {d}" for x, d in self.actions.items()), 4)
+    def unit(x): return f" {self.units[x]}" if x in self.units else ""
+
+    acts = _first((f"{brief(x)}: {d}{unit(x)}" for x, d in self.actions.items()), 4)
     looks = _first(map(brief, self.contexts), 8)
+    prices = _first((f"{brief(x)} {v:g}" for x, v in self.costs.items()), 4)
     return (f"Problem({'maximise' if self.maximise else 'minimise'} {brief(self.target)} by "
-            f"setting {acts}; looking at {looks or 'nothing'})")
+            f"setting {acts}; looking at {looks or 'nothing'}"
+            f"{'; costs ' + prices if prices else ''})")
 
 # %% ../nbs/2_systems/21_problem.ipynb #dd52e5d6
 _most_rows = 30 # of the table of a problem
+
+def _table(heads, rows):
+    "An HTML table; columns without any text are left out"
+    keep = [k for k in range(len(heads)) if any(row[k] for row in rows)]
+    lines = [[f"<th>{heads[k]}</th>" for k in keep]]
+    for row in rows: lines.append([f"<td>{escape(row[k])}</td>" for k in keep])
+    return "<table>" + "".join(f"<tr>{''.join(line)}</tr>" for line in lines) + "</table>"
 
 @patch
 def _repr_html_(self: Problem):
@@ -171,12 +249,12 @@ def _repr_html_(self: Problem):
     rows = [("target", self.target, "make large" if self.maximise else "make small")]
     rows += [("action", x, str(d)) for x, d in self.actions.items()]
     rows += [("context", c, "any" if d is None else str(d)) for c, d in self.contexts.items()]
-    table = "<table><tr><th>role</th><th>variable</th><th>values</th></tr>"
-    for row in rows[:_most_rows]:
-        cells = "".join(f"<td>{escape(v)}</td>" for v in row)
-        table += f"<tr>{cells}</tr>"
+    def cost(x): return f"{self.costs[x]:g}" if x in self.costs else ""
+
+    shown_rows = [(*row, self.units.get(row[1], ""), cost(row[1])) for row in rows[:_most_rows]]
+    table = _table(("role", "variable", "values", "unit", "cost"), shown_rows)
     more = f"<p>and {len(rows) - _most_rows} more</p>" if len(rows) > _most_rows else ""
-    return f"{self._picture()}{table}</table>{more}"
+    return f"{self._picture()}{table}{more}"
 
 @patch
 def _picture(self: Problem):
