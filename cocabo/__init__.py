@@ -37,6 +37,7 @@ _home = {
     "summaries": [],
     "plot": [],
     "paper": [],
+    "problem_file": ["read_problem", "write_problem", "problem_schema"],
 }
 __all__ = []
 for _names in _home.values(): __all__ += _names # noqa: PLE0605
