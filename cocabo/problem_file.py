@@ -185,7 +185,8 @@ def _from_yaml(text):
         for event in yaml.parse(text, Loader=yaml.SafeLoader):
             line = event.start_mark.line + 1
             documents += type(event).__name__ == "DocumentStartEvent"
-            if documents > 1: raise _Wrong((), "a second page begins here: one file, one page", line)
+            if documents > 1:
+                raise _Wrong((), "a second page begins here: one file, one page", line)
             _refuse_magic(event, line)
             _take(builder, event, line)
     except yaml.YAMLError as e:
@@ -356,7 +357,8 @@ def _recipe_of(d, problem, method, seed):
 def _method_of(d):
     "The name of a method"
     method = d.get("method", "cocabo")
-    if method not in method_kinds: raise _Wrong(("method",), no_such("method", method, method_kinds))
+    if method not in method_kinds:
+        raise _Wrong(("method",), no_such("method", method, method_kinds))
     if method == "random" and d.get("recipe"):
         raise _Wrong(("recipe",), "the method random has no recipe: leave it out")
     return method
@@ -424,7 +426,7 @@ def _page(problem, method, seed, recipe):
 
 def write_problem(
     path: str | os.PathLike, # of a file that ends in .yaml or .json
-    problem: Problem,
+    problem: Problem, # graph, target, actions, contexts, costs, units
     method: str = "cocabo", # by which method it is played
     seed: int = 0, # of all luck
     recipe: Recipe | None = None # what the arms are made of; None: the default
