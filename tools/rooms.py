@@ -34,7 +34,7 @@ def text(x, y, words, more=""):
 def picture(rows):
     """The matrix as SVG text."""
     n = len(rows)
-    at = {stem[3:]: i for i, (_, stem, _) in enumerate(rows)}
+    at = {stem.partition("_")[2]: i for i, (_, stem, _) in enumerate(rows)}
     width, height = left + n * cell + 20, top + n * cell + 20
     out = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
@@ -53,7 +53,7 @@ def picture(rows):
         y = top + i * cell
         out.append(text(left - 6, y + 10, stem, 'text-anchor="end"'))
         x = left + i * cell + 9
-        out.append(text(x, top - 6, stem[3:], f'transform="rotate(-60 {x:g} {top - 6:g})"'))
+        out.append(text(x, top - 6, stem.partition("_")[2], f'transform="rotate(-60 {x:g} {top - 6:g})"'))
         out.append(
             f'<rect x="{left + i * cell + 3}" y="{y + 3}" width="7" height="7" fill="#bbb"/>'
         )
