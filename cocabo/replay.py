@@ -5,15 +5,15 @@
 # %% auto #0
 __all__ = ['UNDOABLE', 'Note', 'Replay']
 
-# %% ../nbs/6_study/61b_replay.ipynb #c24f9738
+# %% ../nbs/6_study/61b_replay.ipynb #edcbd6de
 import json
 from dataclasses import dataclass, replace
-import numpy as np
 from fastcore.basics import patch
 from .history import History, Row
 from .messages import shown
-from .optimise import OpenTrial, Optimiser, State
+from .optimise import OpenTrial, State
 from .saving import _at, _build, _checked_row, _not_finite, _open_trial
+from .scopes import Scope
 from .store import Event
 
 # %% ../nbs/6_study/61b_replay.ipynb #b601be28
@@ -178,11 +178,13 @@ def _acted(self, e, body):
     t = _open_trial(self.opt, d)
     self.state = replace(self.state, open={**self.state.open, t.number: t})
 
-# %% ../nbs/6_study/61b_replay.ipynb #94eb800d
+# %% ../nbs/6_study/61b_replay.ipynb #587ae447
 def _warned(self, rows):
     "The variables about whose values a warning was given, with those in new rows"
     outside, actions = set(self.state.outside), self.opt.problem.actions
-    for r in rows: outside |= {c for c, v in r.looked.items() if c in actions and v not in actions[c]}
+    for r in rows:
+        mine = [c for c in r.looked if c in actions]
+        outside.update(c for c in mine if r.looked[c] not in actions[c])
     return frozenset(outside)
 
 def _told_trial(self, e, body):
@@ -200,15 +202,13 @@ def _told_trial(self, e, body):
     self.state = replace(s, history=s.history.plus(row), open=left, outside=_warned(self, [row]))
     self.notes[t.number] = replace(self.notes[t.number], state="told", ended=e.at)
 
-def _told(self, e, body):
-    "What came out of a trial, or past experiments"
-    if e.trial is None: _many(self, e, body)
-    else: _told_trial(self, e, body)
+# %% ../nbs/6_study/61b_replay.ipynb #02b4d672
+_NOTHING = str(Scope({}))
 
 def _many(self, e, body):
     "Rows of the past"
     [rows] = _fields(body, "rows")
-    s, place = self.state, f"event {e.number}"
+    s = self.state
     if not isinstance(rows, list): raise ValueError("its rows should be a list")
     numbers = range(s.asked, s.asked + len(rows))
     self.touch(e, numbers)
@@ -221,12 +221,17 @@ def _many(self, e, body):
         with _at(f"row {k - s.asked}"):
             row = _checked_row(self.opt, d)
             if row.trial != k: raise ValueError(f"its trial should be {k}, not {row.trial}")
-            if (e.kind == "observed") != (row.scope == "(nothing)" and not row.point):
-                if e.kind == "observed": raise ValueError("in an observation nothing is set")
+            if e.kind == "observed" and row.scope != _NOTHING:
+                raise ValueError("in an observation nothing is set")
             found.append(row)
         self.notes[k] = Note(k, "told", e.who, ended=e.at)
     self.state = replace(s, history=s.history.plus(*found), asked=numbers.stop,
                          outside=_warned(self, found))
+
+def _told(self, e, body):
+    "What came out of a trial, or past experiments"
+    if e.trial is None: _many(self, e, body)
+    else: _told_trial(self, e, body)
 
 # %% ../nbs/6_study/61b_replay.ipynb #32f70994
 def _corrected(self, e, body):

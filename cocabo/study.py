@@ -110,7 +110,7 @@ class Study:
         vars(self).update(state)
         self._begin()
 
-# %% ../nbs/6_study/62_study.ipynb #c72bec49
+# %% ../nbs/6_study/62_study.ipynb #c9fc39f8
 @patch
 def refresh(self: Study) -> None:
     "Read what others have done meanwhile (every other method does this first)"
@@ -121,7 +121,7 @@ def _catch_up(self: Study, c):
     "Replay what is new"
     r = self._replay
     r.back_to(self._safe)
-    r._know(r.state) if r.opt else None
+    if r.opt: r._know(r.state) # whatever was done to it by hand
     if r.number and self._store.mark(c, self._id, r.number) != r.mark:
         warnings.warn(f"{r.place} is not what it was: a backup was put in its place, and is used "
                       "from now on", stacklevel=4)
@@ -135,6 +135,7 @@ def optimiser(self: Study) -> Optimiser:
     self.refresh()
     return self._replay.opt
 
+# %% ../nbs/6_study/62_study.ipynb #a25a0902
 @patch(as_prop=True)
 def problem(self: Study) -> Problem:
     "What to set, what may be looked at, and what for"
@@ -391,7 +392,7 @@ def _still_open(self: Study, number):
                          "back")
     raise ValueError(f"trial {number} was told already: ask for a new one")
 
-# %% ../nbs/6_study/62_study.ipynb #621763fe
+# %% ../nbs/6_study/62_study.ipynb #b7358451
 @patch
 def tell(self: Study,
     trial, # a trial or its number, or a frame of past experiments
@@ -425,7 +426,7 @@ def _tell_one(self: Study, number, y, given, write_down, worker, key, sure):
     "Write down what came out of a trial; warnings"
     said, key, asked = [], _key(key), key is not None
     def make():
-        before = asked and self._seen_key(key, "told", number)
+        if asked: self._seen_key(key, "told", number)
         if self._replay.notes[number].state == "dropped": self._still_open(number)
         for values in given: self._check_far(self._replay.opt._values(values, "values"), sure)
         said[:], state = self._tried(write_down)
@@ -583,7 +584,7 @@ def _last(self: Study, worker, trial):
         return e
     raise ValueError("there is nothing to undo")
 
-# %% ../nbs/6_study/62_study.ipynb #2af2ce34
+# %% ../nbs/6_study/62_study.ipynb #6220e813
 @patch
 def _next_step(self: Study, t):
     "What comes next in an open trial"
@@ -594,7 +595,7 @@ def _next_step(self: Study, t):
 def trials(self: Study,
     state: str = None # only those that are "open", "told" or "dropped"; None: all
 ):
-    "A frame of the trials: trial, state, owner, scope, next, contexts, actions, y, why, asked, ended"
+    "A frame: trial, state, owner, scope, next, contexts, actions, y, why, asked, ended"
     import pandas as pd
     if state not in (None, "open", "told", "dropped"):
         raise ValueError(f"a trial is open, told or dropped, not {shown(state)}")

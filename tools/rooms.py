@@ -53,7 +53,8 @@ def picture(rows):
         y = top + i * cell
         out.append(text(left - 6, y + 10, stem, 'text-anchor="end"'))
         x = left + i * cell + 9
-        out.append(text(x, top - 6, stem.partition("_")[2], f'transform="rotate(-60 {x:g} {top - 6:g})"'))
+        name = stem.partition("_")[2]
+        out.append(text(x, top - 6, name, f'transform="rotate(-60 {x:g} {top - 6:g})"'))
         out.append(
             f'<rect x="{left + i * cell + 3}" y="{y + 3}" width="7" height="7" fill="#bbb"/>'
         )
