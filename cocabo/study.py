@@ -209,7 +209,7 @@ def _key(key):
     "A key that was given, checked, or a new one"
     return uuid4().hex if key is None else _check_label(key, "a key", 150)
 
-# %% ../nbs/6_study/62_study.ipynb #597f66ca
+# %% ../nbs/6_study/62_study.ipynb #39c7c26c
 class StudyTrial(Trial):
     "One experiment of a study: look at `needs` and `act` until it is `ready`, then `tell`"
     def __init__(self,
@@ -247,6 +247,7 @@ class StudyTrial(Trial):
         text = super().__repr__()
         return f"{text[:-1]}; {self.owner})" if self.owner else text
 
+# %% ../nbs/6_study/62_study.ipynb #28f523b3
 @patch
 def _open_or_last(self: Study, number):
     "What is known about a trial as an `OpenTrial`, also if it is over"
