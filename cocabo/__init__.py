@@ -18,6 +18,7 @@ _home = {
     "scopes": ["Scope", "mixed_policy_scopes", "pomis"],
     "search": ["pomps"],
     "verdicts": ["Verdict", "explain"],
+    "licences": ["Licence", "licence"],
     "problem": ["Problem"],
     "policies": ["Policy"],
     "optimism": ["Practical", "Theory"],

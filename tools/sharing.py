@@ -1,0 +1,102 @@
+"""What rows of other regimes are worth: runs with and without them, and what a step costs.
+
+    python tools/sharing.py gain FILE.csv --systems psa_1 psa_2 fig1 --rows 0 30 300 3000 --seeds 10
+
+`gain` plays each system from the same seeds with so many rows of ordinary operation before the
+first experiment, with `sharing` as given, and keeps the mean noise-free regret of the first
+25, 50, ... experiments. Runs whose rows are in the file already are not played again.
+"""
+
+import argparse
+import csv
+import sys
+from pathlib import Path
+from statistics import median
+
+import cocabo as cb
+from cocabo.files import one_thread
+
+TIMES = (25, 50, 100, 200)
+FIELDS = ("system", "sharing", "rows", "seed", "time", "regret", "gap", "licensed", "ms")
+UNITS = 200  # on which a recommendation is judged
+JUDGED = 2 * 10**6  # seed of these units
+NATURAL = 10**6  # added to the seed of a run: that of its rows of ordinary operation
+
+
+def simple_regret(env, opt):
+    "What the policy that is recommended loses on fresh units; NaN where nothing is known"
+    policy, total = opt.best(), 0.0
+    for t in range(UNITS):
+        seen, done, _ = env.episode(JUDGED, t).follow(policy)
+        total += env.expected(policy.scope, seen, done)
+    return abs(env.optimum - total / UNITS)
+
+
+def licensed(env, opt):
+    "How many arms ordinary operation may teach"
+    arms = [a.scope for a in opt.recipe.arms]
+    found = [cb.licence(env.problem.graph, "", s, env.problem.target) for s in arms]
+    return f"{sum(map(bool, found))}/{len(arms)}"
+
+
+def play(name, sharing, rows, seed, steps, method):
+    "One run; a row for each time"
+    env = cb.environments[name]
+    opt = method(env.problem, seed=seed, sharing=sharing)
+    if rows:
+        opt.observe(env.scm.sample(rows, seed=NATURAL + seed))
+    run = opt.run(env, steps, seed=seed, progress=False)
+    for t in TIMES:
+        if t > steps:
+            break
+        part = run[:t]
+        gap = simple_regret(env, opt) if t == steps else float("nan")
+        yield dict(
+            system=name, sharing=sharing, rows=rows, seed=seed, time=t,
+            regret=f"{part.regret.mean():.6g}", gap=f"{gap:.6g}", licensed=licensed(env, opt),
+            ms=f"{1e3 * median(part.seconds):.3g}",
+        )  # fmt: skip
+
+
+def gain(args):
+    "Play what is not in the file yet"
+    path = Path(args.file)
+    done = set()
+    if path.exists():
+        with path.open() as f:
+            done = {(r["system"], r["sharing"], r["rows"], r["seed"]) for r in csv.DictReader(f)}
+    new = not path.exists()
+    with path.open("a", newline="") as f:
+        out = csv.DictWriter(f, FIELDS)
+        if new:
+            out.writeheader()
+        for seed in range(args.first, args.first + args.seeds):
+            for name in args.systems:
+                for rows in args.rows:
+                    for sharing in args.sharing:
+                        key = (name, sharing, str(rows), str(seed))
+                        if key in done or (not rows and sharing != args.sharing[0]):
+                            continue
+                        for row in play(name, sharing, rows, seed, args.steps, cb.CoCaBO):
+                            out.writerow(row)
+                        f.flush()
+                        print(*key, file=sys.stderr)
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    p.add_argument("what", choices=["gain"])
+    p.add_argument("file")
+    p.add_argument("--systems", nargs="+", default=["psa_1", "psa_2", "fig1"])
+    p.add_argument("--rows", nargs="+", type=int, default=[0, 30, 300, 3000])
+    p.add_argument("--sharing", nargs="+", default=["rows"])
+    p.add_argument("--seeds", type=int, default=10)
+    p.add_argument("--first", type=int, default=0)
+    p.add_argument("--steps", type=int, default=200)
+    args = p.parse_args()
+    with one_thread():
+        gain(args)
+
+
+if __name__ == "__main__":
+    main()
