@@ -42,7 +42,8 @@ def learnt(
             looks[x] = known
         known = known + stage.acts
     order = opt.problem.graph.apply(Scope(looks)).order()
-    return Policy(settings, arm.scope, tuple(order), opt.problem.target, value, error, opt.told)
+    return Policy(settings, arm.scope, tuple(order), opt.problem.target, value, error,
+                  opt.experiments)
 
 # %% ../nbs/4_optimiser/45_answer.ipynb #2b5bae16
 def _weights(times, n):
@@ -78,7 +79,7 @@ def worth(self: Optimiser,
     if isinstance(model, Averaging): sd = model.average_sd(points, w)
     else: sd = float(w@model.posterior(points)[1])
     seen = len(best) if times is None else times.sum()
-    if staged: seen = min(seen, arm.n)
+    if staged: seen = min(seen, arm.rows)
     return value, math.sqrt(float(w@(best - value)**2)/seen + sd**2)
 
 # %% ../nbs/4_optimiser/45_answer.ipynb #e2bdf9bc
@@ -99,7 +100,7 @@ def best(self: Optimiser) -> Policy:
     "The best policy so far"
     def low(value, error): return value - _SURE*error
     def sure(i): return low(*values[i])
-    values = {i: self.worth(a) for i, a in enumerate(self.arms) if a.n}
+    values = {i: self.worth(a) for i, a in enumerate(self.arms) if a.rows}
     if not values: raise ValueError("nothing has been told yet: ask, act and tell first")
     for i in sorted(values, key=sure)[-_FINAL:]: values[i] = self.worth(self.arms[i], polished=True)
     i = max(values, key=sure)
@@ -107,7 +108,7 @@ def best(self: Optimiser) -> Policy:
     if nothing and low(*nothing) > sure(i) and self.arms[i].scope:
         order = tuple(self.problem.graph.order())
         return Policy({}, Scope({}), order, self.problem.target, self.sign*nothing[0], nothing[1],
-                      self.told)
+                      self.experiments)
     found = learnt(self, i, self.sign*values[i][0], values[i][1])
     if not nothing or not self.arms[i].scope: return found
     return replace(found, doing_nothing=(self.sign*nothing[0], nothing[1]))
@@ -124,10 +125,21 @@ def history(self: Optimiser):
 def _cells(self: Optimiser, a):
     "The row of an arm in the table"
     played = f"{a.n}" + (f" + {a.open} open" if a.open else "")
-    if not a.n: return str(a.scope), played, "–", "–"
+    if not a.rows: return str(a.scope), played, "0", "–", "–"
     v, e = self.worth(a)
     mine = [r.y for r in self.rows if r.scope == str(a.scope) and r.y is not None]
-    return str(a.scope), played, f"{self.sign*v:.4g} ± {1.96*e:.2g}", f"{np.mean(mine[-20:]):.4g}"
+    last = f"{np.mean(mine[-20:]):.4g}" if mine else "–"
+    return str(a.scope), played, f"{a.lent}", f"{self.sign*v:.4g} ± {1.96*e:.2g}", last
+
+@patch
+def _left_alone(self: Optimiser):
+    "The row of doing nothing in the table; none if nothing is known about it"
+    nothing = self._nothing()
+    if not nothing or any(not a.scope for a in self.arms): return []
+    v, e = nothing
+    ys = [r.y for r in self.rows if r.scope == _NOTHING and r.y is not None]
+    return [("doing nothing", f"{len(ys)} rows", "0", f"{self.sign*v:.4g} ± {1.96*e:.2g}",
+             f"{np.mean(ys[-20:]):.4g}")]
 
 # %% ../nbs/4_optimiser/45_answer.ipynb #0251245e
 _shown_arms = 12 # rows of the table: more do not fit on a screen
@@ -137,13 +149,14 @@ def _repr_html_(self: Optimiser):
     "The arms, how often each was played, and what each is worth by now"
     p = self.problem
     todo = "maximise" if p.maximise else "minimise"
-    head = (f"<p><b>{escape(self.name)}</b>: {todo} {escape(p.target)}; {self.told} experiments "
-            f"told, {len(self.open)} open. Made of: {escape(self.recipe.brief())}.</p>")
-    names = ("scope", "played", "best policy is worth", f"last 20, mean {p.target}")
+    head = (f"<p><b>{escape(self.name)}</b>: {todo} {escape(p.target)}; {self.experiments} "
+            f"experiments told, {len(self.open)} open. Made of: {escape(self.recipe.brief())}.</p>")
+    names = ("scope", "played", "rows lent", "best policy is worth", f"last 20, mean {p.target}")
     titles = "".join(f"<th>{escape(n)}</th>" for n in names)
+    arms = sorted(self.arms, key=lambda a: (-a.n, -a.lent))[:_shown_arms]
     rows = ""
-    for a in sorted(self.arms, key=lambda a: -a.n)[:_shown_arms]:
-        rows += "<tr>" + "".join(f"<td>{escape(c)}</td>" for c in self._cells(a)) + "</tr>"
+    for cells in [self._cells(a) for a in arms] + self._left_alone():
+        rows += "<tr>" + "".join(f"<td>{escape(c)}</td>" for c in cells) + "</tr>"
     left = len(self.arms) - _shown_arms
     more = f"<p>… and {left} more arms.</p>" if left > 0 else ""
     return f"{head}<table><thead><tr>{titles}</tr></thead><tbody>{rows}</tbody></table>{more}"

@@ -41,6 +41,11 @@ class Arm:
         return self.n + self.open
 
     @property
+    def rows(self) -> int:
+        "Rows that its model has learnt from: experiments, and what it borrowed"
+        return self.n + self.lent
+
+    @property
     def borrows(self) -> bool:
         "Can its model learn from rows that are no experiments with its scope?"
         inner = getattr(self.backend, "inner", self.backend)
@@ -159,8 +164,9 @@ def lendable(self: Learner,
 ) -> list: # of rows
     "Those of the rows that an arm may learn from and can use, evenly thinned if they are many"
     names = set(self.arms[i].features.domains)
-    found = [r for r in rows if r.y is not None and names <= r.values.keys()]
-    found = [r for r in found if self.may_borrow(r.scope, i)]
+    scopes = {s for s in {r.scope for r in rows} if self.may_borrow(s, i)}
+    found = [r for r in rows if r.scope in scopes and r.y is not None]
+    found = [r for r in found if names <= r.values.keys()]
     if len(found) > _ODD*_BATCH: found = _spaced(found, _ODD*_BATCH)
     found = [r for r in found if not gap(r, self.arms[i].features)]
     return _spaced(found, _BATCH)
@@ -215,14 +221,22 @@ def contexts_of(self: Learner,
 ) -> list: # of dictionaries
     "The contexts in which the arm may have to act, as far as they were seen"
     seen = []
-    if self.lending and self._natural(i):
-        names = [c for c in self.arms[i].features.domains if c not in self.arms[i].features.actions]
-        for r in self.background:
-            known = r.values
-            if r.scope == _NOTHING and all(c in known for c in names):
-                seen.append({c: known[c] for c in names})
+    if self.lending and self._natural(i): seen += self._met(i)
     for k in self.arms[i].lenders or (i,): seen += self.arms[k].known
     return seen
+
+@patch
+def _met(self: Learner, i):
+    "Contexts of the arm in ordinary operation, evenly thinned if they are many"
+    if ("met", i) in self.notes: return self.notes["met", i]
+    f = self.arms[i].features
+    names = [c for c in f.domains if c not in f.actions]
+    seen = []
+    for r in _spaced([r for r in self.background if r.scope == _NOTHING], _ODD*_BATCH):
+        known = r.values
+        if all(c in known for c in names): seen.append({c: known[c] for c in names})
+    self.notes["met", i] = _spaced(seen, _BATCH)
+    return self.notes["met", i]
 
 @patch
 def _natural(self: Learner, i):

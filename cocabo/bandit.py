@@ -174,11 +174,11 @@ def posterior(self: Judge,
 ) -> list: # two arrays with a row for each context and a column for each action
     "Mean and standard deviation"
     s = self.scale
-    if not self.contexts or not self.arm.n: return np.array([[s.mean]]), np.array([[s.sd]])
+    if not self.contexts or not self.arm.rows: return np.array([[s.mean]]), np.array([[s.sd]])
     if self.watch: found = self.watch.posterior(running)
     else:
-        if self.at != self.arm.n:
-            self.at = self.arm.n
+        if self.at != self.arm.rows:
+            self.at = self.arm.rows
             self.kept = self.arm.model.posterior(self.points)
         found = self.kept
     return [v.reshape(-1, self.each) for v in found]
@@ -251,6 +251,7 @@ def follow(self: Pooled,
     ahead=0 # how many more follow at once
 ):
     "Keep the judges current, with a new pool if it is time"
+    if len(learner.arms) < 2: return # there is nothing to choose
     at, after = renewals(learner.told, self.renew)
     if learner.told == at and learner.told + ahead < after:
         judges = []

@@ -16,6 +16,7 @@ import numpy as np
 from fastcore.basics import patch
 from .bandit import choose
 from .features import Features
+from .intake import followed, odd_values, repeated
 from .history import (History, Row, bookkeeping, history_frame, kept, now, plain,
                             target_value)
 from .messages import brief, shown, unknown
@@ -157,6 +158,14 @@ def rows(self: Optimiser) -> History:
 def told(self: Optimiser) -> int:
     "How many rows were told"
     return len(self._state.history)
+
+@patch(as_prop=True)
+def experiments(self: Optimiser) -> int:
+    "How many of the rows are experiments; the others are ordinary operation"
+    mine = {str(a.scope) for a in self.recipe.arms}
+    return sum(r.scope != _NOTHING or r.scope in mine for r in self._state.history)
+
+_NOTHING = str(Scope({}))
 
 @patch(as_prop=True)
 def asked(self: Optimiser) -> int:
@@ -739,6 +748,14 @@ def _columns(self: Optimiser, frame, scope):
 
 # %% ../nbs/4_optimiser/44_optimise.ipynb #c6c7149e
 @patch
+def _doubts(self: Optimiser, rows):
+    "What is odd about past experiments, in sentences"
+    said, p = repeated(rows, self.rows), self.problem
+    for scope in dict.fromkeys(r.scope for r in rows):
+        said += followed([r for r in rows if r.scope == scope], p.graph, p.target)
+    return said
+
+@patch
 def _tell_past(self: Optimiser, frame, scope, who):
     "Write down past experiments; warnings"
     y_name, scopes = self._columns(frame, scope)
@@ -747,7 +764,8 @@ def _tell_past(self: Optimiser, frame, scope, who):
         mine = row[scopes] if scope is None else scope
         try: found.append(self._past(start + n, row, mine, y_name, who))
         except ValueError as e: raise ValueError(f"row {n} of the frame: {e}") from None
-    return self._add(found, asked=start + len(found))
+    asked = self._doubts(found)
+    return asked + self._add(found, asked=start + len(found))
 
 # %% ../nbs/4_optimiser/44_optimise.ipynb #7f6640a6
 @patch
@@ -765,7 +783,8 @@ def _observe(self: Optimiser, frame, who):
     for n, row in enumerate(frame.to_dict("records")):
         try: found.append(self._natural(start + n, row, who))
         except ValueError as e: raise ValueError(f"row {n} of the frame: {e}") from None
-    return self._add(found, asked=start + len(found))
+    odd = odd_values(found, self.problem) + repeated(found, self.rows)
+    return odd + self._add(found, asked=start + len(found))
 
 @patch
 def observe(self: Optimiser,

@@ -205,6 +205,7 @@ class GPBackend:
         self.one_by_one = False # must there be a row for each experiment?
         self.siblings = [] # the models of other arms
         self.lent = 0 # rows that are no experiments with this scope
+        self.learnt = 0 # experiments with it when hyper-parameters were learnt
         use = self.settings
         self.gp = GP(self.features.width, use.kernel, use.prior, use.doubt)
         self.points = []
@@ -223,19 +224,29 @@ def observe(self: GPBackend,
     self.scale.add(y)
     self._append(point, row, y)
 
+_PATIENCE = 16 # borrowed rows for which hyper-parameters wait one experiment more
+
 @patch
 def _append(self: GPBackend, point, row, y):
     "One more row, and hyper-parameters if they are due"
     self.points.append({n: point[n] for n in self.features.domains})
     self.gp.add(torch.from_numpy(row), y)
     self._fewer()
-    if not self.gp.due(self.settings.refit):
+    if not self._due():
         if self.gp.stale: self.gp.factor()
         return
     if self.features.ranges and not self.gp.hidden and self.features.learn(self.points):
         self.gp.X[:self.gp.n] = torch.from_numpy(self.features.encode(self.points))
     self._believe()
     self.gp.fit(self.scale.mean, self.scale.sd, others=self._others())
+    self.learnt = self.gp.told - self.lent
+
+@patch
+def _due(self: GPBackend) -> bool:
+    "Is it time to learn the hyper-parameters again?"
+    if not self.lent: return self.gp.due(self.settings.refit)
+    own = self.gp.told - self.lent
+    return own >= max(self.settings.refit*self.learnt, self.learnt + self.lent//_PATIENCE)
 
 @patch
 def _fewer(self: GPBackend):
@@ -377,7 +388,7 @@ class Borrowing(Protocol):
         "Learn from such rows: many at once before any other, or few later"
 
 _TAKEN = 1024 # borrowed rows that are looked at: a fit of more would take many seconds
-_LENT = 256 # rows that they become: a step with as many costs less than twice one with a hundred
+_LENT = 128 # rows that they become: a step with as many costs about twice one with a few
 
 @patch
 def _folds(self: GPBackend) -> bool:
