@@ -73,7 +73,7 @@ class Licence:
     taker: Scope # of the arm
     target: str # the variable whose law is shared
     given: tuple # what is known, sorted
-    allowed: bool
+    allowed: bool # may they?
     reason: str # a sentence
 
     def __bool__(self) -> bool: return self.allowed
