@@ -84,7 +84,8 @@ environments = Environments({
     "complete_cbo": "cocabo.more_systems:complete_cbo"
 }, families={
     "functions": "cocabo.random_systems:functions",
-    "classics": "cocabo.random_systems:classics"
+    "classics": "cocabo.random_systems:classics",
+    "systems": "cocabo.random_graphs:systems"
 })
 
 # %% ../nbs/2_systems/28_registry.ipynb #36e6d911

@@ -3,13 +3,15 @@
     python tools/unseen.py FILE.csv --members choose:0-9:0:12 --methods default before
 
 Members are `choose:CELLS:BLOCK:COUNT` (even numbers, which parts may be chosen on),
-`report:CELLS:BLOCK:COUNT` (odd numbers), or `classics:FIRST:COUNT`. Methods are `default`, with
-options such as `default,told,start=2d+2,margin=0`, `before` and `before,told` (what the default was
-until these families were looked at), `expert` (BoTorch, told the best arm) and `random`. Runs whose
-rows are in the file already are not played again. A row holds, for one run at one time: the mean
-regret of a trial so far, the simple regret (what `best()` loses on 64 fresh units), whether its
-scope is worth .05 of the range less than the best one, and the share of coordinates that were
-played at an end where the peak is inside.
+`report:CELLS:BLOCK:COUNT` (odd numbers), or `classics:FIRST:COUNT`. Cells are numbers of cells of
+`functions`, or `systems` (those with one stage) or `staged` (those with two). Methods are
+`default`, with options such as `default,told,start=2d+2,margin=0`, `before` and `before,told` (what
+the default was until these families were looked at), `careful`, `expert` (BoTorch, told the best
+arm) and `random`. Runs whose rows are in the file already are not played again. A row holds, for
+one run at one time: the mean regret of a trial so far, the simple regret (what `best()` loses on 64
+fresh units), whether its scope is worth .05 of the range less than the best one, the share of
+coordinates that were played at an end where the peak is inside, and (`idle`) what doing nothing
+loses.
 The unit is what random actions lose.
 """
 
@@ -29,6 +31,7 @@ import cocabo as cb
 from cocabo.backends import BoTorchBackend
 from cocabo.bandit import Pooled, underway
 from cocabo.evidence import Prior
+from cocabo.random_graphs import members as systems_of
 from cocabo.random_systems import members
 from cocabo.scopes import Scope
 from cocabo.space import Real
@@ -46,6 +49,8 @@ def listed(text):
         first, count = map(int, rest)
         return [f"classics:{k}" for k in range(first, first + count)]
     chosen, block, count = rest[0], int(rest[1]), int(rest[2])
+    if chosen in ("systems", "staged"):
+        return systems_of(chosen == "staged", block, kind == "report")[:count]
     low, _, high = chosen.partition("-")
     found = []
     for cell in range(int(low), int(high or low) + 1):
@@ -91,18 +96,23 @@ class Judged:
 
     def __init__(self, name):
         self.env = env = cb.environments[name]
-        self.contexts = []
-        looks = sorted(set().union(*env.best.values()))
-        for t in range(UNITS if looks else 1):
-            self.contexts.append(env.episode(JUDGED, t).choose(env.best).observe())
-        policy = env.policy(env.best)
-        self.top = [env.expected(env.best, c, policy(c)) for c in self.contexts]
-        self.inside = self._inside(policy)
+        graph = name.startswith("systems")
+        self.units = UNITS if graph or set().union(*env.best.values()) else 1
+        played = self._played(env.policy(env.best))
+        self.contexts = [seen for seen, _ in played]
+        self.top = [env.expected(env.best, *p) for p in played]
+        self.inside = self._inside([done for _, done in played])
         self.range = self._range()
 
-    def _inside(self, policy):
+    def _played(self, policy):
+        "What a policy sees and sets, stage by stage, in each unit"
+        found = []
+        for t in range(self.units):
+            found.append(self.env.episode(JUDGED, t).follow(policy)[:2])
+        return found
+
+    def _inside(self, acts):
         "The real actions of the best scope whose best values are inside, almost everywhere"
-        acts = [policy(c) for c in self.contexts]
         found = []
         for x in self.env.best:
             d = self.env.problem.actions[x]
@@ -127,7 +137,7 @@ class Judged:
         policy, env = opt.best(), self.env
         if not policy.scope:
             return float(np.mean(self.top)) - env.truths[Scope({})].value, 1
-        got = [env.expected(policy.scope, c, policy(c)) for c in self.contexts]
+        got = [env.expected(policy.scope, *p) for p in self._played(policy)]
         gap = env.optimum - env.value(policy.scope)
         return float(np.mean(self.top) - np.mean(got)), int(gap > 0.05 * self.range)
 
@@ -167,7 +177,8 @@ def made(text, env, seed):
     if kind == "before":
         return before(env, seed, scopes)
     o = {k: number(v) for k, v in (x.split("=") for x in options if "=" in x)}
-    recipe = cb.CoCaBO(env.problem, seed=seed, scopes=scopes).recipe
+    backend = "careful" if kind == "careful" else None
+    recipe = cb.CoCaBO(env.problem, seed=seed, scopes=scopes, backend=backend).recipe
     pool = {k: o.pop(k) for k in ("bonus", "size", "actions", "sds") if k in o}
     recipe = recipe.change(rule=replace(recipe.rule, **pool), schedule=o.pop("beta", None))
     known = [k for k in ("length", "signal", "noise") if k in o]
@@ -198,6 +209,7 @@ def play(judged, method, seed, steps):
                 u = (trial.actions[x] - d.low) / (d.high - d.low)
                 ends.append(u < END or u > 1 - END)
         if t + 1 in TIMES or t + 1 == steps:
+            idle = env.truths.get(Scope({}))
             simple, wrong = judged.simple(opt) if method != "random" else (math.nan, 0)
             rows.append(
                 dict(
@@ -212,6 +224,7 @@ def play(judged, method, seed, steps):
                     ends=round(float(np.mean(ends)), 4) if ends else "",
                     range=round(judged.range, 4),
                     seconds=round(took, 3),
+                    idle="" if idle is None else round(env.optimum - idle.value, 5),
                 )
             )
     return rows
