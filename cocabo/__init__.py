@@ -39,7 +39,8 @@ _home = {
     "plot": [],
     "paper": [],
     "problem_file": ["read_problem", "write_problem", "problem_schema"],
-    "study": ["Study"],
+    "advice": ["Advice", "Study"],
+    "pictures": [],
 }
 __all__ = []
 for _names in _home.values(): __all__ += _names # noqa: PLE0605

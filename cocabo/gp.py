@@ -215,6 +215,21 @@ def average_sd(self: GP,
     share = float(weights.sum() - known@ones)
     return math.sqrt(max(prior - float(known@known), 0.) + mean*share**2)
 
+# %% ../nbs/3_models/33_gp.ipynb #c49e6e99
+@patch
+def joint(self: GP,
+    Z: torch.Tensor # points, one per row
+) -> tuple: # tensors: the mean, and the covariance of the function
+    "What is known about the function at some points together; the constant mean is unknown too"
+    V, _ = self._whitened(Z)
+    A = Z/self.lengths
+    prior = correlation(self.kernel, squared_distance(A, A))[0].mul_(self.signal)
+    ones = self.W[:self.n, :self.n].sum(1)
+    mean = 1/((self.prior.mean*self.scale)**-2 + float(ones@ones)) # variance of the constant mean
+    share = 1 - V@ones
+    known = prior - V@V.T
+    return self.level(Z) + V@self.u[:self.n], known.addr_(share, share, alpha=mean)
+
 # %% ../nbs/3_models/33_gp.ipynb #ca01ca67
 @patch
 def left(self: GP) -> float:

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['climb', 'inside', 'step', 'maximise_ucb', 'Choice', 'Backend', 'Watching', 'Planning', 'Meeting', 'Settings',
-           'GPBackend', 'Watched', 'Averaging', 'Borrowing']
+           'GPBackend', 'Watched', 'Averaging', 'Joint', 'Borrowing']
 
 # %% ../nbs/3_models/35_ucb.ipynb #c1d6a66b
 import math
@@ -379,6 +379,22 @@ def average_sd(self: GPBackend,
     self._ready()
     Z = torch.from_numpy(self.features.encode(points))
     return self.gp.average_sd(Z, torch.from_numpy(np.asarray(weights, float)))
+
+# %% ../nbs/3_models/35_ucb.ipynb #f6aaa3ea
+@runtime_checkable
+class Joint(Protocol):
+    "A model that knows its function at many points together, so that functions can be drawn"
+    def joint(self, points: list) -> tuple:
+        "The mean of the function at some points, and its covariance"
+
+@patch
+def joint(self: GPBackend,
+    points: list # of dictionaries
+) -> tuple: # arrays: the mean, and the covariance, in units of the target
+    "What is known about the function at some points together"
+    self._ready()
+    mean, covariance = self.gp.joint(torch.from_numpy(self.features.encode(points)))
+    return mean.numpy(), covariance.numpy()
 
 # %% ../nbs/3_models/35_ucb.ipynb #83b87f71
 @runtime_checkable
