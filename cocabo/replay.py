@@ -5,30 +5,32 @@
 # %% auto #0
 __all__ = ['UNDOABLE', 'Note', 'Replay']
 
-# %% ../nbs/6_study/61b_replay.ipynb #edcbd6de
+# %% ../nbs/6_study/61b_replay.ipynb #52a8faa8
 import json
 from dataclasses import dataclass, replace
 from fastcore.basics import patch
-from .history import History, Row
+from .history import History, Row, row_json
 from .messages import shown
 from .optimise import OpenTrial, State
-from .saving import _at, _build, _checked_row, _not_finite, _open_trial
+from .saving import (_at, _build, _checked_row, _not_finite, _open_trial,
+                           _trial_json)
 from .scopes import Scope
 from .store import Event
 
-# %% ../nbs/6_study/61b_replay.ipynb #b601be28
+# %% ../nbs/6_study/61b_replay.ipynb #e716167b
 @dataclass(frozen=True)
 class Note:
     "What is known about a trial besides its values"
     number: int # of the trial
-    state: str = "open" # open, told, dropped
+    state: str = "open" # open, told, dropped, or left out: it does not fit the problem any more
     owner: str = "" # who asked for it, or took it over
     why: str = "" # it was dropped
     asked: str = "" # when
     ended: str = "" # when it was told or dropped
     last: object = None # the `OpenTrial` or `Row` that was given up
+    told: int = 0 # number of the event that told it
 
-# %% ../nbs/6_study/61b_replay.ipynb #f400135a
+# %% ../nbs/6_study/61b_replay.ipynb #50ebf851
 class Replay:
     "What the events of a study add up to"
     def __init__(self,
@@ -37,7 +39,7 @@ class Replay:
         self.place = place
         self.events = [] # all of them
         self.keys = {} # key -> number of the event
-        self._made = {} # mark of an event that made an optimiser -> the optimiser
+        self._made_by = {} # mark of an event that made an optimiser -> the optimiser
         self._clear()
 
     def _clear(self):
@@ -73,7 +75,7 @@ class Replay:
             raise
         self.keys.update({e.key: e.number for e in events})
 
-# %% ../nbs/6_study/61b_replay.ipynb #297f1f56
+# %% ../nbs/6_study/61b_replay.ipynb #1523b1d8
 @patch
 def back_to(self: Replay,
     number: int # of the last event that is kept
@@ -107,7 +109,7 @@ def _fold(self: Replay, events):
     for e in events:
         body = self._body(e)
         with _at(f"event {e.number} ({e.kind[:20]}) in {self.place}"):
-            if (e.kind == "created") != (self.opt is None):
+            if (e.kind == "created") != (self.opt is None): # first, and once
                 raise ValueError("a study is created once, at its beginning")
             if e.kind not in _folds: raise ValueError("there is no such kind of event")
             _folds[e.kind](self, e, body)
@@ -124,22 +126,23 @@ def touch(self: Replay, e, numbers):
     "Note that an event is about these trials"
     for k in numbers: self.about.setdefault(k, []).append(e.number)
 
-# %% ../nbs/6_study/61b_replay.ipynb #c79dc16e
+# %% ../nbs/6_study/61b_replay.ipynb #10a10b08
 def _fields(body, *names):
     "The values of the fields of a body, which has no others"
     if set(body) != set(names):
         raise ValueError(f"it should have {', '.join(names) or 'nothing'}, not {shown(body)}")
     return [body[k] for k in names]
 
-def _created(self, e, body):
-    "A new study: its optimiser"
+def _made(self, e, body):
+    "The optimiser of a new study, or of a changed one"
     _fields(body, "problem", "name", "seed", "recipe", "method")
     if not isinstance(body["method"], str): raise ValueError("its method should be a text")
-    if e.mark not in self._made:
+    if e.mark not in self._made_by:
         parts = {k: v for k, v in body.items() if k != "method"}
-        self._made[e.mark] = _build(dict(parts, rows=[], open=[], asked=0, outside=[]))
-    self.opt = self._made[e.mark]
+        self._made_by[e.mark] = _build(dict(parts, rows=[], open=[], asked=0, outside=[]))
+    self.opt = self._made_by[e.mark]
     self.method = body["method"]
+    self.opt._state = State(asked=self.state.asked)
 
 # %% ../nbs/6_study/61b_replay.ipynb #d8d1fd9e
 def _asked(self, e, body):
@@ -178,7 +181,7 @@ def _acted(self, e, body):
     t = _open_trial(self.opt, d)
     self.state = replace(self.state, open={**self.state.open, t.number: t})
 
-# %% ../nbs/6_study/61b_replay.ipynb #587ae447
+# %% ../nbs/6_study/61b_replay.ipynb #bcbb2d7c
 def _warned(self, rows):
     "The variables about whose values a warning was given, with those in new rows"
     outside, actions = set(self.state.outside), self.opt.problem.actions
@@ -200,9 +203,9 @@ def _told_trial(self, e, body):
     s = self.state
     left = {k: o for k, o in s.open.items() if k != t.number}
     self.state = replace(s, history=s.history.plus(row), open=left, outside=_warned(self, [row]))
-    self.notes[t.number] = replace(self.notes[t.number], state="told", ended=e.at)
+    self.notes[t.number] = replace(self.notes[t.number], state="told", ended=e.at, told=e.number)
 
-# %% ../nbs/6_study/61b_replay.ipynb #02b4d672
+# %% ../nbs/6_study/61b_replay.ipynb #0220797a
 _NOTHING = str(Scope({}))
 
 def _many(self, e, body):
@@ -224,7 +227,7 @@ def _many(self, e, body):
             if e.kind == "observed" and row.scope != _NOTHING:
                 raise ValueError("in an observation nothing is set")
             found.append(row)
-        self.notes[k] = Note(k, "told", e.who, ended=e.at)
+        self.notes[k] = Note(k, "told", e.who, ended=e.at, told=e.number)
     self.state = replace(s, history=s.history.plus(*found), asked=numbers.stop,
                          outside=_warned(self, found))
 
@@ -267,7 +270,41 @@ def _taken(self, e, body):
     _running(self, e)
     self.notes[e.trial] = replace(self.notes[e.trial], owner=e.who)
 
-# %% ../nbs/6_study/61b_replay.ipynb #2b2dbacb
+# %% ../nbs/6_study/61b_replay.ipynb #8d7aff50
+def _fitting(self, e):
+    "The rows that fit the optimiser, in the order in which they were told; the rest is left out"
+    out = [n.last for n in self.notes.values() if n.state == "left out"]
+    rows = sorted([*self.state.history, *out], key=lambda r: (self.notes[r.trial].told, r.trial))
+    found = []
+    for row in rows:
+        note = self.notes[row.trial]
+        try:
+            found.append(_checked_row(self.opt, row_json(row)))
+            self.notes[row.trial] = replace(note, state="told", why="", last=None)
+        except (ValueError, LookupError) as why:
+            self.notes[row.trial] = replace(note, state="left out", why=str(why), last=row)
+    return found
+
+def _changed(self, e, body):
+    "Another problem; what still fits is kept"
+    before = self.opt
+    _made(self, e, body)
+    if (self.opt.problem.target, self.opt.seed) != (before.problem.target, before.seed):
+        raise ValueError("another target or seed makes another study")
+    rows = _fitting(self, e)
+    arms, left = [str(a.scope) for a in self.opt.recipe.arms], {}
+    for t in self.state.open.values():
+        try:
+            d = dict(_trial_json(t), arm=arms.index(str(before.recipe.arms[t.arm].scope)))
+            left[t.number] = _open_trial(self.opt, d)
+        except (ValueError, LookupError):
+            why = "its scope is not worth trying in the changed problem"
+            self.notes[t.number] = replace(self.notes[t.number], state="dropped", why=why,
+                                           ended=e.at, last=t)
+    self.state = State(History(tuple(rows)), left, self.state.asked)
+    self.state = replace(self.state, outside=_warned(self, rows))
+
+# %% ../nbs/6_study/61b_replay.ipynb #4429ac23
 UNDOABLE = ("asked", "acted", "told", "observed", "corrected", "dropped")
 
 @patch
@@ -295,5 +332,5 @@ def _undone(self, e, body):
         if done[-1:] == [number]: done.pop()
         if not done: del self.about[k]
 
-_folds = dict(created=_created, asked=_asked, acted=_acted, told=_told, observed=_many,
-              corrected=_corrected, dropped=_dropped, taken=_taken, undone=_undone)
+_folds = dict(created=_made, changed=_changed, asked=_asked, acted=_acted, told=_told,
+              observed=_many, corrected=_corrected, dropped=_dropped, taken=_taken, undone=_undone)

@@ -42,8 +42,8 @@ def url_of(
         raise ValueError("a study needs a file: give its name, such as lab.db")
     return url
 
-# %% ../nbs/6_study/61_store.ipynb #58170eb8
-VERSION = 1 # of the tables
+# %% ../nbs/6_study/61_store.ipynb #740eb20c
+VERSION = 2 # of the tables; version 1 had no leases
 _tables = sa.MetaData()
 _about = sa.Table("cocabo_about", _tables,
     sa.Column("name", sa.String(40), primary_key=True),
@@ -62,6 +62,11 @@ _events = sa.Table("cocabo_events", _tables,
     sa.Column("key", sa.String(200), nullable=False),
     sa.Column("mark", sa.String(64), nullable=False),
     sa.UniqueConstraint("study", "key"))
+_leases = sa.Table("cocabo_leases", _tables,
+    sa.Column("study", sa.Integer, sa.ForeignKey("cocabo_studies.id"), primary_key=True),
+    sa.Column("trial", sa.BigInteger, primary_key=True),
+    sa.Column("worker", sa.Text, nullable=False),
+    sa.Column("until", sa.Float, nullable=False)) # seconds since 1970, by the clock of the store
 
 # %% ../nbs/6_study/61_store.ipynb #fc86077e
 _only_added = "events are only added, never changed"
@@ -274,8 +279,8 @@ def _take_turn(self: Store, c, study):
     if study is None: c.exec_driver_sql("select pg_advisory_xact_lock(20230105)")
     else: c.execute(sa.select(_studies.c.id).where(_studies.c.id == study).with_for_update())
 
-# %% ../nbs/6_study/61_store.ipynb #f4b6097a
-_upgrades = {} # version -> a function of a connection that makes it the next version
+# %% ../nbs/6_study/61_store.ipynb #9cff050e
+_upgrades = {1: _leases.create} # version -> what makes it the next one, given a connection
 
 @patch
 def version(self: Store,
@@ -349,7 +354,7 @@ def keyed(self: Store,
     same = sa.and_(_events.c.study == study, _events.c.key == key)
     return c.execute(sa.select(_events.c.number).where(same)).scalar() is not None
 
-# %% ../nbs/6_study/61_store.ipynb #9c594f50
+# %% ../nbs/6_study/61_store.ipynb #64cbbef6
 @patch
 def append(self: Store,
     c, # a connection, in `write`
@@ -367,6 +372,16 @@ def append(self: Store,
         found.append(Event(last, d.kind, d.trial, body, d.who, at, d.key, mark))
     c.execute(_events.insert(), [dict(vars(e), study=study) for e in found])
     return found
+
+@patch
+def count(self: Store,
+    study: int, # its id
+    kind: str # of event
+) -> int:
+    "How many events of a kind there are"
+    same = sa.and_(_events.c.study == study, _events.c.kind == kind)
+    rows = sa.select(sa.func.count()).select_from(_events).where(same)
+    return self.read(lambda c: c.execute(rows).scalar())
 
 @patch
 def events(self: Store,
@@ -398,6 +413,53 @@ def mark(self: Store,
     "The mark of an event"
     same = sa.and_(_events.c.study == study, _events.c.number == number)
     return c.execute(sa.select(_events.c.mark).where(same)).scalar()
+
+# %% ../nbs/6_study/61_store.ipynb #867ab5fe
+@patch
+def _now(self: Store):
+    "The time, as a part of a statement"
+    if self.lite: return sa.literal(time.time())
+    return sa.func.extract("epoch", sa.func.clock_timestamp())
+
+def _of(study, trials):
+    "The leases of some trials"
+    return sa.and_(_leases.c.study == study, _leases.c.trial.in_(trials))
+
+@patch
+def lease(self: Store,
+    c, # a connection, in `write`
+    study: int, # its id
+    trials: list, # their numbers
+    worker: str, # who holds them from now on
+    seconds: float # for how long; None: for ever, without a lease
+):
+    "Hold some trials"
+    c.execute(_leases.delete().where(_of(study, trials)))
+    if seconds is None: return
+    for k in trials:
+        row = dict(study=study, trial=k, worker=worker, until=self._now() + seconds)
+        c.execute(_leases.insert().values(row))
+
+@patch
+def renew(self: Store,
+    c, # a connection, in `write`
+    study: int, # its id
+    trials: list, # their numbers
+    worker: str, # who holds them
+    seconds: float # for how long from now on
+):
+    "Hold some trials longer, if they are still held"
+    mine = sa.and_(_of(study, trials), _leases.c.worker == worker)
+    c.execute(_leases.update().where(mine).values(until=self._now() + seconds))
+
+@patch
+def ended(self: Store,
+    c, # a connection
+    study: int # its id
+) -> dict: # trial -> who held it
+    "The trials whose leases have ended"
+    over = sa.and_(_leases.c.study == study, _leases.c.until < self._now())
+    return dict(c.execute(sa.select(_leases.c.trial, _leases.c.worker).where(over)).all())
 
 # %% ../nbs/6_study/61_store.ipynb #c64ccb95
 @patch

@@ -5,23 +5,32 @@
 # %% auto #0
 __all__ = ['Study', 'StudyTrial']
 
-# %% ../nbs/6_study/62_study.ipynb #21f36388
+# %% ../nbs/6_study/62_study.ipynb #18e01d14
 import hashlib
 import json
+import os
+import threading
+import time
 import warnings
+import weakref
 from collections.abc import Mapping
+from contextlib import contextmanager
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 from threading import RLock
 from uuid import uuid4
+import numpy as np
 from fastcore.basics import patch
 import cocabo.answer # the methods `best` and `history` of an optimiser
-from .files import write_whole
+from .experiments import _connected, _processes
+from .files import one_thread, write_whole
 from .history import row_json
 from .messages import brief, no_such, shown
-from .methods import method_kinds
-from .optimise import OpenTrial, Optimiser, Trial, check_problem
+from .methods import adopt, method_kinds, registered
+from .optimise import (OpenTrial, Optimiser, Trial, _expected, _optimum, check_problem)
 from .problem import Problem
+from .registry import find_environment
 from .replay import UNDOABLE, Replay
 from .saving import _build
 from .space import Category
@@ -57,14 +66,20 @@ def _check_label(text, what, most=200):
     raise ValueError(f"{what} should be a text in one line, up to {most} letters, not "
                      f"{shown(text)}")
 
-# %% ../nbs/6_study/62_study.ipynb #5c54b35a
+# %% ../nbs/6_study/62_study.ipynb #baa3a298
 class Study:
     "A problem, a method, and all that happened, in a store that several people can use"
     def __init__(self,
         address, # the name of a file, or postgresql://user@host/database
-        name: str = None # which study, if there are several
+        name: str = None, # which study, if there are several
+        # seconds for which a trial waits for a program that asked for it here and gives no sign
+        # of life; None: for ever, as is right for a person
+        lease: float = None
     ):
+        if lease is not None and not 0 < lease < 1e9:
+            raise ValueError(f"a lease should be a number of seconds, not {shown(lease)}")
         self._store = Store(address)
+        self.lease = lease
         names = self._store.names()
         if name is None and len(names) == 1: [name] = names
         if name is None:
@@ -81,6 +96,8 @@ class Study:
         self._lock = RLock()
         self._replay = Replay(f"the study {shown(self.name)} in {self._store.place}")
         self._safe = 0 # number of the last event that is known to be stored
+        self._free = {} # trial -> who held it: the lease has ended
+        self._held = {} # trial -> who holds it by a lease, and lives here
         self.refresh()
 
     @classmethod
@@ -104,13 +121,13 @@ class Study:
 
     def __getstate__(self):
         "For other processes: where it is, nothing else"
-        return dict(name=self.name, _id=self._id, _store=self._store)
+        return dict(name=self.name, lease=self.lease, _id=self._id, _store=self._store)
 
     def __setstate__(self, state):
         vars(self).update(state)
         self._begin()
 
-# %% ../nbs/6_study/62_study.ipynb #c9fc39f8
+# %% ../nbs/6_study/62_study.ipynb #79ef056f
 @patch
 def refresh(self: Study) -> None:
     "Read what others have done meanwhile (every other method does this first)"
@@ -128,6 +145,7 @@ def _catch_up(self: Study, c):
         r.back_to(0)
     r.take(self._store.events(c, self._id, r.number, r.mark))
     self._safe = r.number
+    self._free = self._store.ended(c, self._id)
 
 @patch(as_prop=True)
 def optimiser(self: Study) -> Optimiser:
@@ -166,18 +184,20 @@ def close(self: Study) -> None:
     "End the connection; it comes back when it is needed"
     self._store.close()
 
-# %% ../nbs/6_study/62_study.ipynb #be4d193c
+# %% ../nbs/6_study/62_study.ipynb #29ae25fa
 @patch
-def _add(self: Study, make):
-    "Add the events that `make()` drafts, all or none"
+def _add(self: Study, make, also=None):
+    "Add the events that `make()` drafts, all or none; `also(c, drafts)` with them"
     r = self._replay
-    made, at = make(), r.number
+    made, at = make(), (r.number, self._free)
     if not made: return
     def attempt(c):
         self._catch_up(c)
         if made[0].key in r.keys: return # they are there: the answer was lost on the way
-        drafts = made if r.number == at else make()
-        if drafts: r.take(self._store.append(c, self._id, r.number, r.mark, drafts))
+        drafts = made if (r.number, self._free) == at else make()
+        if not drafts: return
+        r.take(self._store.append(c, self._id, r.number, r.mark, drafts))
+        if also: also(c, drafts)
     try: self._store.write(attempt, self._id)
     except BaseException:
         r.back_to(self._safe)
@@ -197,7 +217,8 @@ def _seen_key(self: Study, key, kind, trial=None):
     number = self._replay.keys.get(key)
     if number is None: return None
     e = self._replay.events[number - 1]
-    if e.kind != kind or (trial is not None and e.trial != trial):
+    kinds = (kind,) if isinstance(kind, str) else kind
+    if e.kind not in kinds or (trial is not None and e.trial != trial):
         what = e.kind if e.trial is None else f"{e.kind}, trial {e.trial}"
         raise ValueError(f"the key {shown(key)} belongs to event {number} ({what}): take another")
     if str(number) in self._replay.void:
@@ -209,7 +230,69 @@ def _key(key):
     "A key that was given, checked, or a new one"
     return uuid4().hex if key is None else _check_label(key, "a key", 150)
 
-# %% ../nbs/6_study/62_study.ipynb #39c7c26c
+# %% ../nbs/6_study/62_study.ipynb #4995d871
+def _beat(ref, stop):
+    "Renew the leases of a study from time to time, as long as the study is in use"
+    while True:
+        study = ref()
+        if study is None: return
+        nap = study.lease/3
+        del study
+        if stop.wait(nap): return
+        study = ref()
+        if study is not None: study._renew()
+
+@patch
+def _renew(self: Study):
+    "Renew the leases of the trials that are held here"
+    by_worker = {}
+    for k, worker in list(self._held.items()): by_worker.setdefault(worker, []).append(k)
+    def renew(c):
+        for worker, trials in by_worker.items():
+            self._store.renew(c, self._id, trials, worker, self.lease)
+    try:
+        if by_worker: self._store.write(renew, self._id)
+    except (OSError, ValueError): pass # the next time, or the trials come back
+
+@patch
+def _hold(self: Study, c, drafts):
+    "Hold trials that were asked for or taken over"
+    numbers, worker = [d.trial for d in drafts], drafts[0].who
+    self._store.lease(c, self._id, numbers, worker, self.lease)
+    if self.lease is None: return
+    self._held.update(dict.fromkeys(numbers, worker))
+    if getattr(self, "_beats", None) == os.getpid(): return
+    self._beats = os.getpid()
+    stop = threading.Event()
+    weakref.finalize(self, stop.set)
+    threading.Thread(target=_beat, args=(weakref.ref(self), stop), daemon=True).start()
+
+@patch
+def _release(self: Study, c, drafts):
+    "End the leases of trials that are over"
+    for d in drafts: self._held.pop(d.trial, None)
+    self._store.lease(c, self._id, [d.trial for d in drafts], "", None)
+
+@patch
+def _returned(self: Study):
+    "The numbers of the open trials whose owner gave no sign of life"
+    r = self._replay
+    mine = [k for k in r.state.open if k in self._free]
+    return [k for k in mine if r.notes[k].owner == self._free[k]]
+
+# %% ../nbs/6_study/62_study.ipynb #9cfa02cb
+def _merged(contexts, more):
+    "Contexts in a dictionary and as keywords, together"
+    if contexts is None: return more
+    if hasattr(contexts, "to_dict") and not isinstance(contexts, Mapping): # a row of a frame
+        contexts = contexts.to_dict()
+    if not isinstance(contexts, Mapping): return contexts # it is refused later
+    for k in more:
+        if k in contexts and contexts[k] != more[k]:
+            raise ValueError(f"{brief(k)} is given twice, as {shown(contexts[k])} and as "
+                             f"{shown(more[k])}: give it once")
+    return {**contexts, **more}
+
 class StudyTrial(Trial):
     "One experiment of a study: look at `needs` and `act` until it is `ready`, then `tell`"
     def __init__(self,
@@ -218,6 +301,7 @@ class StudyTrial(Trial):
     ):
         self._study = study
         self.number = number
+        self._worker = "" # who asked for it by this very object
         self._last = study._open_or_last(number)
 
     @property
@@ -241,7 +325,8 @@ class StudyTrial(Trial):
         **more # contexts as keywords: `act(C=0.3)`
     ) -> dict: # name -> value to set now
         "What to set, given what was seen"
-        return self._study.act(self, contexts, **more)
+        if more: contexts = _merged(contexts, more)
+        return self._study.act(self, contexts, self._worker)
 
     def __repr__(self):
         text = super().__repr__()
@@ -289,7 +374,13 @@ def trial(self: Study,
     self.refresh()
     return StudyTrial(self, self._number(number))
 
-# %% ../nbs/6_study/62_study.ipynb #9cf0efac
+# %% ../nbs/6_study/62_study.ipynb #d3fb48bd
+def _check_count(n):
+    "Refuse a number of trials that is none"
+    whole = isinstance(n, (int, np.integer)) and not isinstance(n, bool)
+    if n is not None and (not whole or n < 1):
+        raise ValueError(f"n should be a whole number of at least 1, not {shown(n)}")
+
 @patch
 def ask(self: Study,
     worker: str = "", # who will do the experiment
@@ -298,25 +389,33 @@ def ask(self: Study,
 ): # a `StudyTrial`, or a list of them if a number was given
     "Choose the scope of the next experiment, or of several"
     _check_label(worker, "worker")
+    _check_count(n)
+    if self.lease is not None and not worker: worker = f"worker-{uuid4().hex[:8]}"
     key, given = _key(key), key is not None
-    def choose(opt): return opt.ask(1 if n is None else n)
     def make():
-        if given and self._seen_key(key, "asked"): return []
-        drafts = []
-        for i, t in enumerate(self._tried(choose)[0]):
-            mine = key if i == 0 else f"{key}/{i}"
-            scope = str(self._replay.opt.recipe.arms[t.arm].scope)
-            drafts.append(Draft("asked", dict(scope=scope), t.number, worker, mine))
-        return drafts
+        if given and self._seen_key(key, ("asked", "taken")): return []
+        return self._chosen(1 if n is None else n, worker, key)
     with self._lock:
         self.refresh()
-        self._add(make)
-        trials, names = [], [key] + [f"{key}/{i}" for i in range(1, n or 1)]
-        for name in names:
+        self._add(make, self._hold)
+        trials = []
+        for name in [key] + [f"{key}/{i}" for i in range(1, n or 1)]:
             number = self._replay.keys.get(name)
             if number is None: break # that many were not asked for then
             trials.append(StudyTrial(self, self._replay.events[number - 1].trial))
+            trials[-1]._worker = worker
         return trials[0] if n is None else trials
+
+@patch
+def _chosen(self: Study, n, worker, key):
+    "The drafts of the next trials: those that came back, then new ones"
+    drafts = [Draft("taken", {}, k, worker) for k in self._returned()[:n]]
+    if len(drafts) < n:
+        for t in self._tried(lambda opt: opt.ask(n - len(drafts)))[0]:
+            scope = str(self._replay.opt.recipe.arms[t.arm].scope)
+            drafts.append(Draft("asked", dict(scope=scope), t.number, worker))
+    keys = [key] + [f"{key}/{i}" for i in range(1, len(drafts))]
+    return [replace(d, key=k) for d, k in zip(drafts, keys)]
 
 # %% ../nbs/6_study/62_study.ipynb #727dfca5
 _FAR = 1. # ranges: a value farther outside its range than this is asked back
@@ -349,7 +448,7 @@ def _check_owner(self: Study, number, worker):
     raise ValueError(f"trial {number} belongs to {owner}: take({number}, worker={worker!r}) takes "
                      "it over")
 
-# %% ../nbs/6_study/62_study.ipynb #4925ac55
+# %% ../nbs/6_study/62_study.ipynb #28d1d918
 @patch
 def act(self: Study,
     trial, # a trial or its number
@@ -364,16 +463,17 @@ def act(self: Study,
     with self._lock:
         self.refresh()
         number, key = self._number(trial), uuid4().hex
+        if more: contexts = _merged(contexts, more)
         def make():
             opt = self._replay.opt
             t = self._still_open(number)
             self._check_owner(number, worker)
-            given = {**opt._values(contexts, "contexts"), **opt._values(more, "contexts")}
+            given = opt._values(contexts, "contexts")
             if _repeats(opt, t, given): return []
             plain = Trial(opt, number)
             self._check_far({c: given[c] for c in plain.needs if c in given}, sure)
             needs = plain.needs
-            _, state = self._tried(lambda opt: plain.act(contexts, **more))
+            _, state = self._tried(lambda opt: plain.act(given))
             t = state.open[number]
             body = dict(contexts={c: t.contexts[c] for c in needs}, actions=dict(t.choice.action),
                         ucb=float(t.choice.ucb), mean=float(t.choice.mean), sd=float(t.choice.sd))
@@ -393,7 +493,7 @@ def _still_open(self: Study, number):
                          "back")
     raise ValueError(f"trial {number} was told already: ask for a new one")
 
-# %% ../nbs/6_study/62_study.ipynb #b7358451
+# %% ../nbs/6_study/62_study.ipynb #5e0f95db
 @patch
 def tell(self: Study,
     trial, # a trial or its number, or a frame of past experiments
@@ -433,7 +533,7 @@ def _tell_one(self: Study, number, y, given, write_down, worker, key, sure):
         said[:], state = self._tried(write_down)
         rows = state.history.rows[len(self._replay.state.history):]
         return [Draft("told", dict(row=row_json(r)), number, worker, key) for r in rows]
-    self._add(make)
+    self._add(make, self._release)
     return said
 
 # %% ../nbs/6_study/62_study.ipynb #06edd8b1
@@ -506,7 +606,7 @@ def observe(self: Study,
         said = self._add_rows("observed", write_down, worker, key, sure)
     for message in said: warnings.warn(message, stacklevel=2)
 
-# %% ../nbs/6_study/62_study.ipynb #eb811db0
+# %% ../nbs/6_study/62_study.ipynb #8ec6f7a8
 @patch
 def correct(self: Study,
     trial, # a trial that was told, or its number
@@ -551,7 +651,26 @@ def drop(self: Study,
                 if why in ("", note.why): return []
                 self._still_open(number)
             return [Draft("dropped", dict(why=why), number, worker, key)]
-        self._add(make)
+        self._add(make, self._release)
+
+# %% ../nbs/6_study/62_study.ipynb #297f2d09
+@patch
+def take(self: Study,
+    trial, # an open trial, or its number
+    worker: str # who goes on with it
+) -> StudyTrial:
+    "Take over the trial of somebody else"
+    if not _check_label(worker, "worker"): raise ValueError("who takes it over? give worker='…'")
+    with self._lock:
+        self.refresh()
+        number, key = self._number(trial), uuid4().hex
+        def make():
+            self._still_open(number)
+            return [Draft("taken", {}, number, worker, key)]
+        self._add(make, self._hold)
+        mine = StudyTrial(self, number)
+        mine._worker = worker
+        return mine
 
 # %% ../nbs/6_study/62_study.ipynb #56934e6e
 @patch
@@ -585,7 +704,7 @@ def _last(self: Study, worker, trial):
         return e
     raise ValueError("there is nothing to undo")
 
-# %% ../nbs/6_study/62_study.ipynb #6220e813
+# %% ../nbs/6_study/62_study.ipynb #28b1b1f9
 @patch
 def _next_step(self: Study, t):
     "What comes next in an open trial"
@@ -594,12 +713,12 @@ def _next_step(self: Study, t):
 
 @patch
 def trials(self: Study,
-    state: str = None # only those that are "open", "told" or "dropped"; None: all
+    state: str = None # only those that are "open", "told", "dropped" or "left out"; None: all
 ):
     "A frame: trial, state, owner, scope, next, contexts, actions, y, why, asked, ended"
     import pandas as pd
-    if state not in (None, "open", "told", "dropped"):
-        raise ValueError(f"a trial is open, told or dropped, not {shown(state)}")
+    if state not in (None, "open", "told", "dropped", "left out"):
+        raise ValueError(f"a trial is open, told, dropped or left out, not {shown(state)}")
     self.refresh()
     r, rows = self._replay, []
     told = {row.trial: row for row in r.state.history}
@@ -664,6 +783,132 @@ def _repr_html_(self: Study):
     log = self.events().tail(_shown_events)[["event", "kind", "trial", "who", "undone"]]
     return head + ("<p>Open:</p>" + _table(waiting) if len(waiting) else "") + (
         "<p>What happened last:</p>" + _table(log))
+
+# %% ../nbs/6_study/62_study.ipynb #2dd56093
+@patch
+def change(self: Study,
+    problem: Problem, # the new one, with the same target
+    recipe=None, # what the arms are made of from now on; None: the method decides
+    worker: str = "" # who changes it
+) -> list: # a sentence for each trial that does not fit any more
+    "Go on with another problem"
+    _check_label(worker, "worker")
+    check_problem(problem, "a study")
+    with self._lock:
+        self.refresh()
+        opt, key = self._replay.opt, uuid4().hex
+        if problem.target != opt.problem.target:
+            raise ValueError(f"the target of this study is {brief(opt.problem.target)}: another "
+                             "target makes another study")
+        method = self.method if self.method in method_kinds else Optimiser
+        if recipe is not None: new = Optimiser(problem, recipe=recipe, seed=opt.seed, name=opt.name)
+        else: new = _made(problem, method, opt.seed, None, {})
+        body, fit = _beginning(new, self.method), self._fitting()
+        self._add(lambda: [Draft("changed", body, None, worker, key)])
+        notes = self._replay.notes
+        lost = [notes[k] for k in sorted(fit - self._fitting())]
+    return [f"trial {n.number} is {n.state}: {n.why}" for n in lost]
+
+@patch
+def _fitting(self: Study):
+    "The numbers of all trials that are open or told"
+    return {k for k, n in self._replay.notes.items() if n.state in ("open", "told")}
+
+# %% ../nbs/6_study/62_study.ipynb #47132d9e
+_LEASE = 60. # seconds that a trial waits for a worker of `run` that gives no sign of life
+
+def _play_one(study, env, seed, worker):
+    "Ask for a trial, play it in the environment and tell what came out; its row"
+    start = time.perf_counter()
+    trial = study.ask(worker=worker)
+    e = env.episode(seed, trial.number).choose(trial.scope)
+    for stage in study._replay.opt._plans[trial.arm][:trial._now.done]: # played by one that died
+        if stage.needs: e.observe(stage.needs)
+        e.set({x: trial.actions[x] for x in stage.acts})
+    while not trial.ready: e.set(trial.act(e.observe(trial.needs) if trial.needs else {}))
+    y = e.target()
+    study.tell(trial, y, worker=worker)
+    expected = _expected(env, trial)
+    regret = (1 if study.problem.maximise else -1)*(_optimum(env) - expected)
+    return dict(step=trial.number, scope=str(trial.scope), contexts=trial.contexts,
+                actions=trial.actions, y=y, expected=expected, regret=regret,
+                seconds=time.perf_counter() - start, worker=worker)
+
+def _play_share(parts, study, env, steps, seed, worker):
+    "The rows of so many trials, in a process that may be another one"
+    adopt(parts)
+    if isinstance(env, str): env = find_environment(env)
+    with one_thread(): return [_play_one(study, env, seed, worker) for _ in range(steps)]
+
+# %% ../nbs/6_study/62_study.ipynb #6e8fca68
+@patch
+def run(self: Study,
+    env, # an `Environment`, or its name
+    steps: int, # how many trials, by all workers together
+    workers: int = 1, # processes; -1: all cores
+    seed: int = 0, # of the environment
+    dask: str = None, # address of a Dask scheduler, instead of processes
+    progress: bool = True # show a bar
+): # a frame: step, scope, contexts, actions, y, expected, regret, seconds, worker
+    "Play a simulated system, with several workers at once"
+    import pandas as pd
+    named = find_environment(env) if isinstance(env, str) else env
+    self.optimiser._check_run(named, steps)
+    jobs, crew = _processes(workers), uuid4().hex[:6]
+    shares = [steps//jobs + (i < steps%jobs) for i in range(jobs)]
+    study = Study(self._store.given, self.name, self.lease or _LEASE)
+    tasks = []
+    for i, n in enumerate(shares):
+        if n: tasks.append((registered(), study, env, n, seed, f"{crew}-{i}"))
+    with self._bar(steps, progress):
+        if dask: found = _by_dask(tasks, dask)
+        elif jobs == 1: found = [_play_share(*t) for t in tasks]
+        else: found = _by_processes(tasks, jobs)
+    study.close()
+    self.refresh()
+    rows = []
+    for share in found: rows += share
+    columns = "step scope contexts actions y expected regret seconds worker".split()
+    return pd.DataFrame(rows, columns=columns).sort_values("step", ignore_index=True)
+
+# %% ../nbs/6_study/62_study.ipynb #17a1cc1a
+def _by_processes(tasks, jobs):
+    "In processes of this machine"
+    from joblib import Parallel, delayed, parallel_config
+    from joblib.externals.loky.process_executor import TerminatedWorkerError
+    try:
+        with parallel_config("loky", n_jobs=jobs, inner_max_num_threads=1):
+            return Parallel()(delayed(_play_share)(*t) for t in tasks)
+    except TerminatedWorkerError:
+        raise OSError("a worker process died, perhaps for lack of memory; what was told is kept, "
+                      "and its trial comes back: run again, with fewer workers") from None
+
+def _by_dask(tasks, address):
+    "On a Dask cluster"
+    with _connected(address) as client:
+        return client.gather([client.submit(_play_share, *t, pure=False) for t in tasks])
+
+@patch
+@contextmanager
+def _bar(self: Study, steps, progress):
+    "A bar that counts what is told, for the time of a `with` block"
+    from tqdm.auto import tqdm
+    if not progress:
+        yield
+        return
+    over, start = threading.Event(), self._store.count(self._id, "told")
+    with tqdm(total=steps, desc=self.name) as bar:
+        def look():
+            while not over.wait(.5):
+                bar.n = min(self._store.count(self._id, "told") - start, steps)
+                bar.refresh()
+        thread = threading.Thread(target=look, daemon=True)
+        thread.start()
+        try: yield
+        finally:
+            over.set()
+            thread.join()
+            bar.n = min(self._store.count(self._id, "told") - start, steps)
 
 # %% ../nbs/6_study/62_study.ipynb #1321a76a
 @patch
