@@ -105,8 +105,8 @@ def main(
 def _graph_argument(c):
     "The arguments that every command about a graph has."
     c.add_argument("graph", metavar="GRAPH",
-                   help="edge string ('X1 -> X2 -> Y; X2 <-> Y'), DOT or dagitty text; a file that "
-                   "holds one of these; or - for standard input")
+                   help="edge string ('X1 -> X2 -> Y; X2 <-> Y'), DOT, dagitty, GML or BIF text; a "
+                   "file that holds one of these; or - for standard input")
     c.add_argument("--target", required=True, metavar="NAME",
                    help="the variable to make large or small")
     c.add_argument("--actions", required=True, type=_names, metavar="NAMES",
@@ -120,14 +120,7 @@ def _names(text):
 def _read_graph(text):
     "A `Graph` from a command line argument: text, the name of a file, or - for standard input."
     from cocabo.graph import Graph
-    if text == "-": return Graph(sys.stdin.read())
-    if not re.fullmatch(r"[\w ./\\~:-]+\.\w{1,8}", text[:256]): return Graph(text)
-    try: return Graph(Path(text).read_text(encoding="utf-8"))
-    except UnicodeDecodeError:
-        raise ValueError(f"the file {text} is not text in UTF-8: save it as such") from None
-    except FileNotFoundError:
-        raise ValueError(f"there is no file {text}; a graph is written like 'X1 -> X2; X1 <-> "
-                         "X2'") from None
+    return Graph(sys.stdin.read() if text == "-" else text)
 
 # %% ../nbs/7_edge/70_cli.ipynb #d5e1e596
 def _scopes_arguments(c):

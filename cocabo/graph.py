@@ -6,7 +6,6 @@
 __all__ = ['Graph']
 
 # %% ../nbs/1_graphs/12_graph.ipynb #c488775d
-import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
@@ -14,7 +13,9 @@ from html import escape
 from itertools import chain
 from fastcore.basics import patch
 from .messages import brief, check_name, listed, quoted, shown, unknown
-from .text import dot_quoted, edge_kind, labels, marked_latent, parse, truth
+from .formats import names_file
+from .sources import read
+from .text import GraphText, dot_quoted
 
 # %% ../nbs/1_graphs/12_graph.ipynb #69a66648
 def _pairs(es, what, arrow):
@@ -45,17 +46,18 @@ class Graph:
     bidirected: frozenset
 
     def __init__(self,
-        source: object = "", # edge string, DOT or dagitty text, networkx graph, or `Graph`
+        source: object = "", # text, a file, or an object that holds a graph
         *,
-        nodes: Iterable = (), # further names
+        nodes: Iterable = (), # further names; of a matrix, the names of its rows
         directed: Iterable = (), # further directed edges, pairs (cause, effect)
         bidirected: Iterable = (), # further bidirected edges, pairs in any order
         latents: Iterable = () # names that are hidden: they are projected out
     ):
-        *sets, hidden = _parts(source, nodes, directed, bidirected, latents)
+        *sets, hidden, marked = _parts(source, nodes, directed, bidirected, latents)
         self._set(*sets)
         self.order() # fails if there is a cycle
         if hidden: self._set(*_projected(self, self.nodes - hidden))
+        self.__dict__["_marked"] = tuple(tuple(v for v in m if v in self.nodes) for m in marked)
 
     def _set(self, nodes, directed, bidirected):
         self.__dict__.clear()
@@ -72,59 +74,27 @@ def _graph(nodes, directed, bidirected):
     return g
 
 # %% ../nbs/1_graphs/12_graph.ipynb #fd6667a5
-def _from_source(source):
-    "Names, directed edges, bidirected edges and latents of any source"
-    if isinstance(source, Graph): return source.nodes, source.directed, source.bidirected, ()
-    if isinstance(source, str): return parse(source)
-    nx = sys.modules.get("networkx")
-    if nx and isinstance(source, nx.Graph): return _from_networkx(source)
-    if isinstance(source, (list, tuple, set, frozenset, Mapping)):
-        raise ValueError(f"a graph is not read from a {type(source).__name__}: give the edges by "
-                         "name, as in Graph(directed=[('a', 'b')], bidirected=[('b', 'c')])")
-    raise ValueError("a graph is read from an edge string, DOT, dagitty, networkx or a Graph, "
-                     f"not from {shown(source)}")
-
-# %% ../nbs/1_graphs/12_graph.ipynb #e6cf352a
-def _from_networkx(G):
-    "The same four parts of a networkx graph"
-    if not G.is_directed():
-        raise ValueError("the networkx graph is undirected: give a DiGraph or MultiDiGraph")
-    for v in G:
-        if not isinstance(v, str):
-            raise ValueError(f"the networkx node {shown(v)} is not a string: rename first, e.g. "
-                             "with networkx.relabel_nodes(G, str)")
-    new = labels(dict(G.nodes(data=True)))
-    def name(v): return new.get(v, v)
-    edges = {"->": [], "<-": [], "<->": []}
-    for a, b, attrs in G.edges(data=True):
-        a, b = name(a), name(b)
-        kind = edge_kind(f"{brief(a)} -> {brief(b)}", "->", attrs)
-        edges[kind].append((a, b))
-    directed = edges["->"] + [(b, a) for a, b in edges["<-"]]
-    hidden = {name(v) for v, attrs in G.nodes(data=True) if marked_latent(name(v), attrs)}
-    return [name(v) for v in G], directed, edges["<->"], hidden | _pgmpy_latents(G, new)
-
-def _pgmpy_latents(G, new):
-    "The names in the attribute `latents`, which the graphs of pgmpy have"
-    names = getattr(G, "latents", None)
-    if not isinstance(names, (set, frozenset, list, tuple)): return set()
-    for v in names:
-        if v not in G: raise ValueError(unknown(v, set(G), "one of the graph's latents"))
-        if truth(G.nodes[v].get("observed")):
-            raise ValueError(f"the node {brief(v)} is among the graph's latents and has "
-                             "observed=yes: say it once")
-    return {new.get(v, v) for v in names}
+def _from_source(source, names):
+    "What a source says: names, edges, hidden names, exposures and outcomes"
+    if not isinstance(source, Graph): return read(source, names)
+    return GraphText(source.nodes, source.directed, source.bidirected, (), *source._marked_names)
 
 # %% ../nbs/1_graphs/12_graph.ipynb #0d5e8d9b
 def _parts(source, nodes, directed, bidirected, latents):
-    "The sets that a source and the keyword arguments give together"
-    names, d, b, hidden = _from_source(source)
+    "The sets that a source and the keyword arguments give together, and exposures and outcomes"
+    if isinstance(nodes, Iterable): nodes = listed(nodes, "nodes")
+    names, d, b, hidden, *marked = _from_source(source, nodes)
     d = _pairs(d, "the source", "->") | _pairs(directed, "directed", "->")
     b = _pairs(b, "the source", "<->") | _pairs(bidirected, "bidirected", "<->")
     n = {*listed(names, "the source"), *listed(nodes, "nodes"), *chain.from_iterable(d | b)}
     named = set(listed(latents, "latents"))
     for v in sorted(named - n): raise ValueError(unknown(v, n))
-    return n, d, b, named | set(hidden)
+    return n, d, b, named | set(hidden), marked
+
+@patch(as_prop=True)
+def _marked_names(self: Graph):
+    "Exposures and outcomes of the source"
+    return self.__dict__.get("_marked", ((), ()))
 
 # %% ../nbs/1_graphs/12_graph.ipynb #b2a33bed
 def _table(nodes, pairs):
@@ -195,7 +165,17 @@ def __str__(self: Graph) -> str:
     def place(edge): return at[edge[0]], at[edge[1]]
     def edges(pairs, arrow):
         return [f"{quoted(a)} {arrow} {quoted(b)}" for a, b in sorted(pairs, key=place)]
-    return "; ".join(lone + edges(self.directed, "->") + edges(self.bidirected, "<->"))
+    text = "; ".join(lone + edges(self.directed, "->") + edges(self.bidirected, "<->"))
+    return f'"{text}"' if names_file(text) else text # a lone variable called like a file
+
+# %% ../nbs/1_graphs/12_graph.ipynb #1aad9902
+@patch(as_prop=True)
+def suggested(self: Graph) -> dict: # with the keys actions and target, as far as there are any
+    "What the source of the graph marked as exposure and as outcome"
+    exposures, outcomes = self._marked_names
+    out = {"actions": list(exposures)} if exposures else {}
+    if len(outcomes) == 1: out["target"] = outcomes[0]
+    return out
 
 # %% ../nbs/1_graphs/12_graph.ipynb #acbc3565
 @patch
@@ -383,11 +363,15 @@ def c_components(self: Graph) -> list: # of frozensets of names
 
 # %% ../nbs/1_graphs/12_graph.ipynb #3bf00bb4
 @patch
+def _words(self: Graph): return zip(("exposure", "outcome"), self._marked_names)
+
+@patch
 def to_networkx(self: Graph): # a `networkx.MultiDiGraph`
     "The graph for networkx; a bidirected edge is a pair of opposite edges with `bidirected=True`"
     import networkx as nx
     G = nx.MultiDiGraph()
     G.add_nodes_from(self.order())
+    for word, names in self._words(): G.add_nodes_from(names, **{word: True})
     G.add_edges_from(sorted(self.directed))
     for a, b in sorted(self.bidirected): G.add_edges_from([(a, b), (b, a)], bidirected=True)
     return G
@@ -398,9 +382,27 @@ def to_dot(self: Graph) -> str:
     "The graph as DOT text; a bidirected edge is a dashed one with `dir=both`"
     def edge(a, b): return f"{dot_quoted(a)} -> {dot_quoted(b)}"
     lines = [dot_quoted(v) for v in self.order()]
+    for word, names in self._words(): lines += [f"{dot_quoted(v)} [{word}=1]" for v in names]
     lines += [edge(a, b) for a, b in sorted(self.directed)]
     lines += [f"{edge(a, b)} [dir=both, style=dashed]" for a, b in sorted(self.bidirected)]
     return "digraph {\n" + "".join(f"  {line};\n" for line in lines) + "}"
+
+# %% ../nbs/1_graphs/12_graph.ipynb #f450edc8
+@patch
+def to_dagitty(self: Graph) -> str:
+    "The graph as dagitty text"
+    def edges(pairs, arrow):
+        return [f"{dot_quoted(a)} {arrow} {dot_quoted(b)}" for a, b in sorted(pairs)]
+    lines = [dot_quoted(v) for v in self.order()]
+    for word, names in self._words(): lines += [f"{dot_quoted(v)} [{word}]" for v in names]
+    lines += edges(self.directed, "->") + edges(self.bidirected, "<->")
+    return "dag {\n" + "".join(f"  {line}\n" for line in lines) + "}"
+
+@patch
+def to_gml(self: Graph) -> str:
+    "The graph as GML text; a bidirected edge is a pair of opposite edges with `bidirected 1`"
+    import networkx as nx
+    return "\n".join(nx.generate_gml(self.to_networkx()))
 
 # %% ../nbs/1_graphs/12_graph.ipynb #688547b3
 @patch

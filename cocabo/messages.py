@@ -17,6 +17,7 @@ def shown(
     "`x` as it stands in an error message: `repr`, cut to a readable length"
     try: s = repr(x)
     except Exception: s = f"a {type(x).__name__}"
+    s = re.sub(r"\s*\n\s*", " ", s) # a frame, say: an error is one line
     return s if len(s) <= 60 else s[:40] + "…" + s[-15:]
 
 # %% ../nbs/0_ground/01_messages.ipynb #d5bb8436

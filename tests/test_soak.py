@@ -67,3 +67,17 @@ def test_interrupts(request):
     script = str(Path(__file__).parent / "soak_interrupts.py")
     run = subprocess.run([sys.executable, script, "--count", "300"], capture_output=True, text=True)
     assert run.returncode == 0, run.stdout[-3000:] + run.stderr[-3000:]
+
+
+@pytest.mark.parametrize(
+    "check, count", [("trips", 1000), ("fuzz", 20_000), ("packages", 400), ("shipped", 20)]
+)
+def test_graphs(check, count, request):
+    """Tiny in the ordinary run, so that the script itself cannot rot."""
+    slow = request.config.getoption("--slow")
+    if not slow and check in ("packages", "shipped"):
+        pytest.skip("minutes long: pytest --slow")
+    script = str(Path(__file__).parent / "soak_graphs.py")
+    words = [check, "--count", str(count if slow else count // 50), "--seed", "7"]
+    run = subprocess.run([sys.executable, script, *words], capture_output=True, text=True)
+    assert run.returncode == 0, run.stdout[-3000:] + run.stderr[-3000:]
