@@ -39,8 +39,9 @@ _home = {
     "plot": [],
     "paper": [],
     "problem_file": ["read_problem", "write_problem", "problem_schema"],
-    "advice": ["Advice", "Study"],
+    "advice": ["Advice"],
     "pictures": [],
+    "report": ["Study"],
 }
 __all__ = []
 for _names in _home.values(): __all__ += _names # noqa: PLE0605
