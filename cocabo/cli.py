@@ -39,7 +39,8 @@ class _Parser(argparse.ArgumentParser):
     "Like argparse, but wrong words give one sentence without the usage block."
     def error(self, message):
         if re.search(r"--out\b", message): message = "--out is called --folder now"
-        self.exit(2, f"{self.prog}: {message}; see '{self.prog} --help'\n")
+        said = " ".join(message.split()).rstrip(".:")
+        self.exit(2, f"{self.prog}: {said}; see '{self.prog} --help'\n")
 
 # %% ../nbs/7_edge/70_cli.ipynb #daa7965a
 def parser():
@@ -75,6 +76,19 @@ def _load_own(path):
     try: spec.loader.exec_module(module)
     except Exception as e: raise ValueError(f"--with {path}: {type(e).__name__}: {e}") from None
 
+# %% ../nbs/7_edge/70_cli.ipynb #577c2613
+_option = re.compile(r"-[^\d.]|-$") # begins an option, and no negative number
+
+def _parsed(p, argv):
+    "The arguments on a command line; words behind options belong to the command too"
+    args, rest = p.parse_known_args(argv)
+    if not rest: return args
+    where = getattr(args, "words", None)
+    if where is None or any(_option.match(w) for w in rest):
+        p.error(f"unrecognized arguments: {' '.join(rest)}")
+    setattr(args, where, [*getattr(args, where), *rest])
+    return args
+
 # %% ../nbs/7_edge/70_cli.ipynb #aca7b9d4
 def main(
     argv: list[str] | None = None, # the words after `cocabo`; None takes them from the command line
@@ -82,7 +96,7 @@ def main(
     "Run the `cocabo` command."
     try:
         p = parser()
-        args = p.parse_args(argv)
+        args = _parsed(p, argv)
         if not args.command: return p.print_help() or 0
         for path in args.own: _load_own(path)
         code = _commands[args.command][0](args) or 0

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['study_arguments', 'opened', 'said', 'again', 'new', 'ask', 'act', 'tell', 'teaches', 'observe', 'correct', 'drop',
-           'undo', 'status', 'best', 'export']
+           'take', 'undo', 'status', 'best', 'export']
 
 # %% ../nbs/7_edge/70b_lab.ipynb #478b530b
 import argparse
@@ -83,6 +83,8 @@ _remedies = (
     (r", as in tell\(trial, 0.42\),", ","),
     (r"give scope='X1\|C'", "give --scope 'X1|C'"),
     (r"open it with Study, or take another name", "give another one with --name"),
+    (r"(\S+) should be a number or one of the choices of a Category, not None", r"it has no \1"),
+    (r"the target should be a finite number, not None", "it has no target"),
     (r"give a name$", "say which with --name"))
 
 def _for_shell(text, args, numbers=None):
@@ -298,6 +300,7 @@ def _act_arguments(c):
     _sure_argument(c)
     c.add_argument("trial", metavar="TRIAL", type=_trial_number, help="the number of the trial")
     c.add_argument("seen", metavar="NAME=VALUE", nargs="*", help="what was looked at")
+    c.set_defaults(words="seen")
 
 @command(_act_arguments)
 def act(args):
@@ -360,6 +363,7 @@ def _tell_arguments(c):
     c.add_argument("result", metavar="RESULT", nargs="*",
                    help="the target, and perhaps NAME=VALUE for what else was seen, or for an "
                    "action or context that was not as planned")
+    c.set_defaults(words="result")
     c.add_argument("--scope", help="of past experiments, if the file has no column scope")
     c.add_argument("--key", help="telling again with the same key counts once")
     _file_arguments(c)
@@ -499,6 +503,7 @@ def _correct_arguments(c):
     c.add_argument("trial", metavar="TRIAL", type=_trial_number, help="the number of the trial")
     c.add_argument("result", metavar="RESULT", nargs="*",
                    help="the right target, and NAME=VALUE for other right values")
+    c.set_defaults(words="result")
 
 @command(_correct_arguments)
 def correct(args):
@@ -517,6 +522,7 @@ def _drop_arguments(c):
     study_arguments(c)
     c.add_argument("trial", metavar="TRIAL", type=_trial_number, help="the number of the trial")
     c.add_argument("why", metavar="WHY", nargs="*", help="the reason, for the record")
+    c.set_defaults(words="why")
 
 @command(_drop_arguments)
 def drop(args):
@@ -527,6 +533,20 @@ def drop(args):
     said(args, dict(trial=args.trial, dropped=True, why=why),
          f"Trial {args.trial} is dropped{because}. "
          f"{again(args, 'undo', '--trial', args.trial)} brings it back.")
+
+def _take_arguments(c):
+    "The arguments of `cocabo take`"
+    study_arguments(c)
+    c.add_argument("trial", metavar="TRIAL", type=_trial_number, help="the number of the trial")
+
+@command(_take_arguments)
+def take(args):
+    "Go on with the open trial of somebody else."
+    study, who = opened(args), _who(args)
+    _done(args, lambda sure: study.take(args.trial, worker=who))
+    trial = study.trial(args.trial)
+    text = _next(args, study.problem, trial)
+    said(args, dict(_trial_json(trial), next=text), text)
 
 def _undo_arguments(c):
     "The arguments of `cocabo undo`"
@@ -583,6 +603,7 @@ def _best_arguments(c):
     _read_arguments(c)
     c.add_argument("seen", metavar="NAME=VALUE", nargs="*",
                    help="what was looked at: then what to set is said")
+    c.set_defaults(words="seen")
 
 @command(_best_arguments)
 def best(args):

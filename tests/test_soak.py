@@ -81,3 +81,13 @@ def test_graphs(check, count, request):
     words = [check, "--count", str(count if slow else count // 50), "--seed", "7"]
     run = subprocess.run([sys.executable, script, *words], capture_output=True, text=True)
     assert run.returncode == 0, run.stdout[-3000:] + run.stderr[-3000:]
+
+
+def test_lab(request):
+    count = 2000 if request.config.getoption("--slow") else 40
+    script = str(Path(__file__).parent / "soak_lab.py")
+    run = subprocess.run(
+        [sys.executable, script, "--count", str(count)], capture_output=True, text=True
+    )
+    assert run.returncode == 0, run.stdout[-3000:] + run.stderr[-3000:]
+    assert f"{count} of {count}" in run.stdout
