@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from .files import write_whole
+from .formats import names_file, read_text
 from .graph import Graph
 from .messages import brief, no_such, shown, unknown
 from .methods import method_kinds
@@ -59,9 +60,7 @@ problem_schema = {
     "required": ["graph", "target", "actions"],
     "additionalProperties": False,
     "properties": dict(
-        graph=dict(type=["string", "object"], properties=dict(file=_text), required=["file"],
-                   additionalProperties=False,
-                   description="a text such as X -> Y, or {file: name} for a file beside this"),
+        graph={**_text, "description": "a text such as X -> Y, or the name of a file beside this"},
         target={**_text, "description": "the variable to make large, or small"},
         maximise=dict(type="boolean", description="true or false: is a large target good?"),
         actions=_by_name(_domain, "what can be set, as name: {low: 0, high: 1}"),
@@ -335,16 +334,16 @@ def _text_of(path, most=_BYTES):
     except UnicodeDecodeError: raise ValueError(f"{path} is not text in UTF-8: save it as such") \
         from None
 
-def _graph_of(d, folder):
+def _graph_of(text, folder):
     "The graph on a page, or in a file beside it"
-    if isinstance(d, str): return Graph(d)
+    if not names_file(text): return Graph(read_text(text))
     try:
-        file = (folder/d["file"]).resolve()
+        file = (folder/text).resolve()
         inside = file.is_relative_to(folder.resolve())
     except (OSError, ValueError): inside = False
     if not inside:
-        raise ValueError(f"{shown(d['file'])} should be the name of a file beside the page")
-    return Graph(_text_of(file))
+        raise ValueError(f"{shown(text)} should be the name of a file beside the page")
+    return Graph(read_text(_text_of(file)))
 
 # %% ../nbs/6_study/60_problem_file.ipynb #77a37eb9
 def _recipe_of(d, problem, method, seed):
