@@ -20,7 +20,7 @@ _home = {
     "verdicts": ["Verdict", "explain"],
     "licences": ["Licence", "licence"],
     "problem": ["Problem"],
-    "policies": ["Policy"],
+    "frozen": ["Policy"],
     "optimism": ["Practical", "Theory"],
     "methods": ["CoCaBO", "CaBO", "CoBO", "GPUCB", "RandomSearch", "Optimiser", "Trial",
                 "register"],

@@ -11,10 +11,11 @@ from dataclasses import replace
 from html import escape
 import numpy as np
 from fastcore.basics import patch
-from .bandit import Judge, situations
-from .history import history_frame
+from .bandit import Judge, evenly, situations
+from .frozen import Policy
+from .history import fingerprint, history_frame
 from .optimise import Optimiser
-from .policies import Policy, Setting, unit_by_unit
+from .policies import Basis, Setting, unit_by_unit
 from .scopes import Scope
 from .ucb import Averaging, Planning
 
@@ -25,6 +26,20 @@ def _calm(opt, i):
     return acts
 
 # %% ../nbs/4_optimiser/45_answer.ipynb #3f3606cb
+_KEPT = 64 # contexts that a policy knows: a table of it is judged at them
+
+def _basis(opt, i):
+    "What the policy of an arm rests on"
+    arm = opt.arms[i]
+    def predict(points):
+        mean, sd = arm.model.posterior([{k: p[k] for k in arm.features.domains} for p in points])
+        return opt.sign*mean, sd
+
+    seen = arm.points if isinstance(arm.backend, Planning) else opt.learner.contexts_of(i)
+    names = arm.features.domains
+    seen = tuple({k: c[k] for k in names if k in c} for c in evenly(seen, _KEPT))
+    return Basis(dict(names), seen, predict, fingerprint(opt.rows), opt.problem.maximise)
+
 def learnt(
     opt: Optimiser, # whose answer it is
     i: int, # number of the arm
@@ -43,7 +58,7 @@ def learnt(
         known = known + stage.acts
     order = opt.problem.graph.apply(Scope(looks)).order()
     return Policy(settings, arm.scope, tuple(order), opt.problem.target, value, error,
-                  opt.experiments)
+                  opt.experiments, basis=_basis(opt, i))
 
 # %% ../nbs/4_optimiser/45_answer.ipynb #2b5bae16
 def _weights(times, n):

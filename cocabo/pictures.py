@@ -179,10 +179,10 @@ def _settings(opt, arm, contexts, action):
     d, luck = opt.problem.actions[action], np.random.default_rng(0)
     for c in contexts:
         acts = [arm.backend.maximise(c, 0.).action, *_acts(arm, _ACTIONS)]
-        F = _drawn(arm.model, [{**c, **a} for a in acts], luck)
+        mean, off = _drawn(arm.model, [{**c, **a} for a in acts], luck)
         places = np.array(_places(d, [a[action] for a in acts]))
         best.append(places[0])
-        ends = np.quantile(places[F.argmax(0)], (.05, .95), method="nearest")
+        ends = np.quantile(places[(mean[:, None] + off).argmax(0)], (.05, .95), method="nearest")
         low.append(min(ends[0], places[0]))
         high.append(max(ends[1], places[0]))
     return np.array(best), np.array(low), np.array(high)

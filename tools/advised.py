@@ -13,6 +13,7 @@ Runs that are in the file already are not played again; after the given minutes 
 
 import argparse
 import csv
+import math
 import sys
 import time
 import warnings
@@ -23,10 +24,11 @@ import torch
 from unseen import Judged, listed
 
 import cocabo as cb
-from cocabo.advice import advice
+from cocabo import advice as module
 from cocabo.scopes import Scope
 
-TIMES = (10, 20, 30, 40, 60, 80, 100, 150, 200, 300)
+TIMES = (10, 20, 30, 45, 70, 100, 150, 200, 300)
+WIDTHS = (1.0, 1.25, 1.5, 2.0)  # for which the bound is kept: `_SAFE` is chosen among them
 
 
 def named(text):
@@ -36,6 +38,18 @@ def named(text):
         return listed(text)
     first, count = int(rest[1]), int(rest[2])
     return [f"{kind}:{2 * k + (rest[0] == 'report')}" for k in range(first, first + count)]
+
+
+drawn, draw = [], module._possible
+
+
+def possible(opt, leading, luck):
+    "The worlds that the advice is made of, kept, and for more widths than it needs"
+    drawn[:] = [draw(opt, leading, luck, tuple(sorted({*WIDTHS, module._SAFE})))]
+    return drawn[0]
+
+
+module._possible = possible
 
 
 def judge(judged, opt):
@@ -53,10 +67,16 @@ def row(judged, opt, seed):
     "The advice at this time beside the truth"
     env = judged.env
     began = time.perf_counter()
-    a = advice(opt)
+    a = module.advice(opt)
     took = time.perf_counter() - began
     loses, worth, right = judge(judged, opt)
-    best = str(env.best)
+    best, wider, worlds = str(env.best), {}, drawn[0]
+    for w in WIDTHS:
+        gain = np.quantile(worlds.gain(w), 0.95) if worlds.now else math.nan
+        wider[f"bound_{w:g}"] = round(float(gain), 5)
+        shares = np.bincount(worlds.best[w].argmax(0), minlength=len(opt.arms))
+        i = [str(x.scope) for x in opt.arms].index(a.leading) if worlds.now else 0
+        wider[f"chance_{w:g}"] = round(float(shares[i] / shares.sum()), 4)
     return dict(
         member=env.name,
         cell=env.about.split(":")[0],
@@ -69,6 +89,7 @@ def row(judged, opt, seed):
         gain=round(a.gain, 5),
         bound=round(a.bound, 5),
         loses=round(loses, 5),
+        looks=len(a.looks),
         value=round(a.value, 5),
         low=round(a.interval[0], 5),
         high=round(a.interval[1], 5),
@@ -78,6 +99,7 @@ def row(judged, opt, seed):
         limit=round(a.limit, 5),
         range=round(judged.range, 4),
         seconds=round(took, 3),
+        **wider,
     )
 
 
