@@ -39,10 +39,12 @@ _home = {
     "plot": [],
     "paper": [],
     "problem_file": ["read_problem", "write_problem", "problem_schema"],
+    "study": ["Study"],
     "advice": ["Advice"],
     "pictures": [],
-    "report": ["Study"],
+    "report": [],
 }
+_later = {"Study": ["advice", "report"]} # modules that give a class more methods, loaded with it
 __all__ = []
 for _names in _home.values(): __all__ += _names # noqa: PLE0605
 
@@ -92,6 +94,7 @@ def __getattr__(name):
     if name in _home: return import_module(f"cocabo.{name}")
     for module, names in _home.items():
         if name in names:
+            for more in _later.get(name, ()): import_module(f"cocabo.{more}")
             value = _explained(getattr(import_module(f"cocabo.{module}"), name))
             globals()[name] = value
             return value
