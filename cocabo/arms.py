@@ -11,6 +11,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from fastcore.basics import patch
 from .features import Features
+from .averages import Reading
 from .history import History
 from .lending import Lending, gap, point_of
 from .optimism import Practical, Scale
@@ -140,7 +141,9 @@ def _take(self: Learner, row, ahead):
     a.points.append(point)
     a.known.append({k: v for k, v in point.items() if k not in a.last})
     self.told += 1
-    if not self.behind(row): self._lend([row])
+    if not self.behind(row):
+        self._lend([row])
+        self._read([row])
     if isinstance(self.rule, Following): self.rule.follow(self, ahead)
 
 # %% ../nbs/4_optimiser/41_arms.ipynb #45c0af9f
@@ -170,6 +173,15 @@ def lendable(self: Learner,
     if len(found) > _ODD*_BATCH: found = _spaced(found, _ODD*_BATCH)
     found = [r for r in found if not gap(r, self.arms[i].features)]
     return _spaced(found, _BATCH)
+
+@patch
+def _read(self: Learner, rows):
+    "Let the arms that average over further variables read whole rows"
+    for a in self.arms:
+        if not isinstance(a.backend, Reading): continue
+        good = [r for r in rows if r.y is not None]
+        new = a.backend.read(good, self.sign)
+        if any(r.scope != str(a.scope) for r in rows): a.lent += new
 
 def _spaced(rows, most):
     "At most so many of the rows, evenly spaced"
@@ -207,7 +219,9 @@ def learn(self: Learner,
     "Learn what is new"
     if not self.rows:
         self.background = tuple(r for r in history if self.behind(r))
-        if self.background: self._lend(self.background)
+        if self.background:
+            self._lend(self.background)
+            self._read(_spaced(self.background, _ODD*_BATCH))
     new = [r for r in history.rows[len(self.rows):] if self.teaches(r)]
     for k, row in enumerate(_bar(new, progress)): self._take(row, len(new) - 1 - k)
     self.rows = history.rows

@@ -331,6 +331,13 @@ def target(self: Episode) -> float:
     self._begun()
     return self.state.target()
 
+@patch
+def rest(self: Episode) -> dict: # name -> value
+    "All other observed variables of the unit, once all actions are set"
+    self._begun()
+    mine = {*self.scope, *self.env._waits(self.scope)[1], self.env.problem.target}
+    return self.state.observe(sorted(self.env.problem.graph.nodes - mine))
+
 # %% ../nbs/2_systems/25_environment.ipynb #7f7d0f49
 @patch
 def follow(self: Episode,

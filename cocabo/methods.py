@@ -57,8 +57,8 @@ def CoCaBO(
     # a number (beta), "growing", "theory", or an object with `beta` and `rho`; None: the recipe's
     schedule=None,
     recipe: Recipe = None, # what the arms are made of; None: the function `recipe` decides
-    # "rows": arms learn from all rows that the graph licenses for them; "none": from their own;
-    # None: that of the recipe
+    # "rows": arms learn from all rows that the graph licenses for them; "average": and from more
+    # by averaging over what was seen besides; "none": from their own; None: that of the recipe
     sharing: str = None,
     **others # none: any other word is refused with a sentence
 ) -> Optimiser:

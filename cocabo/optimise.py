@@ -96,7 +96,7 @@ class Optimiser:
         seed: int = 0, # of all luck
         name: str = "optimiser", # what it is called in tables
         recipe: Recipe = None, # what the arms are made of; None: `recipe` decides
-        sharing: str = None # "rows" or "none"; None: that of the recipe
+        sharing: str = None # "rows", "average" or "none"; None: that of the recipe
     ):
         check_problem(problem)
         _check_seed(seed)
@@ -637,7 +637,7 @@ def _expected(env, trial):
         return math.nan
 
 @patch
-def _step(self: Optimiser, e, trial):
+def _step(self: Optimiser, e, trial, see=False):
     "Play an asked trial in an episode; the target, and the seconds that the optimiser took"
     from time import perf_counter
     took = 0.
@@ -647,8 +647,8 @@ def _step(self: Optimiser, e, trial):
         acts = trial.act(seen)
         took += perf_counter() - start
         e.set(acts)
-    y, start = e.target(), perf_counter()
-    self.tell(trial, y)
+    y, seen, start = e.target(), e.rest() if see else None, perf_counter()
+    self.tell(trial, y, seen=seen)
     return y, took + perf_counter() - start
 
 # %% ../nbs/4_optimiser/44_optimise.ipynb #b05a72da
@@ -671,13 +671,16 @@ def run(self: Optimiser,
     steps: int, # how many experiments
     seed: int = 0, # of the environment
     progress: bool = True, # show a progress bar
-    limit: float | None = None # seconds; looked at between two experiments; None: no limit
+    limit: float | None = None, # seconds; looked at between two experiments; None: no limit
+    # tell all other variables of each unit too? None: only if the recipe averages over them
+    see: bool | None = None
 ): # a frame: step, scope, contexts, actions, y, expected, regret, seconds
     "Play an environment; `expected` and `regret` are NaN where it does not know the truth"
     import pandas as pd
     from time import perf_counter
     from tqdm.auto import tqdm
     self._check_run(env, steps)
+    see = self.recipe.sharing == "average" if see is None else see
     best = _optimum(env)
     began = perf_counter()
     rows = []
@@ -688,7 +691,7 @@ def run(self: Optimiser,
                                f"longer than its limit of {limit:g} s")
         trial = self.ask()
         took = perf_counter() - start
-        y, more = self._step(env.episode(seed, t).choose(trial.scope), trial)
+        y, more = self._step(env.episode(seed, t).choose(trial.scope), trial, see)
         expected = _expected(env, trial)
         regret = self.sign*(best - expected)
         rows.append(dict(step=t, scope=str(trial.scope), contexts=dict(trial.contexts),

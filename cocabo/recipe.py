@@ -14,6 +14,7 @@ from html import escape
 import numpy as np
 from fastcore.basics import patch
 from .arms import Arm, Learner, lends
+from .averages import AveragingBackend, base_of
 from .backends import backend_kinds, make_backend
 from .bandit import ArmRule, Pooled, rules
 from .evidence import Prior
@@ -25,7 +26,7 @@ from .optimism import Practical, Scale, Theory, finite
 from .scopes import Scope, checked, task
 from .space import Real
 from .stages import stages
-from .ucb import Meeting, Settings
+from .ucb import GPBackend, Meeting, Settings
 
 # %% ../nbs/4_optimiser/43_recipe.ipynb #54dc9173
 def joint(
@@ -158,6 +159,7 @@ def _ruled(rule):
     return rule
 
 sharings = {"rows": "arms learn from all rows that the graph licenses for them",
+            "average": "as rows; and where only an average over further variables is shared, that",
             "none": "each arm learns from its own rows alone"}
 
 def _shares(sharing):
@@ -187,7 +189,7 @@ def change(self: Recipe,
     backend=None, # a backend's name or class; another one has its own default settings
     schedule=None, # a number (beta), a name, or an object with `beta` and `rho`
     arm=None, # the scope of the only arm that changes; None: all
-    sharing=None, # "rows" or "none"
+    sharing=None, # "rows", "average" or "none"
     **settings # of the backend
 ) -> Recipe:
     "The recipe with some parts replaced"
@@ -280,6 +282,17 @@ def _made_arm(problem, a, scale):
     return Arm(a.scope, backend, Features(acts, looks), plan, a.schedule)
 
 # %% ../nbs/4_optimiser/43_recipe.ipynb #14746c21
+def _average(problem, arms):
+    "Let arms with one stage and a plain process average over further variables, where that helps"
+    scopes = list(dict.fromkeys([Scope({}), *(a.scope for a in arms)]))
+    for a in arms:
+        if type(a.backend) is not GPBackend: continue
+        base = base_of(problem.graph, a.scope, problem.target, scopes)
+        if base is None: continue
+        domains = {**problem.contexts, **problem.actions}
+        a.backend = AveragingBackend(a.backend, problem.graph, a.scope, problem.target, base,
+                                     domains)
+
 def build(
     recipe: Recipe,
     problem # a `Problem`
@@ -293,6 +306,7 @@ def build(
     for i, a in enumerate(arms):
         lenders = (j for j, b in enumerate(arms) if lends(problem.graph, b.scope, a.scope))
         a.lenders = tuple(lenders) or (i,)
+    if recipe.sharing == "average": _average(problem, arms)
     lending = None
     if recipe.sharing != "none":
         lending = Lending(problem.graph, problem.target, [a.scope for a in arms])

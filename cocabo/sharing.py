@@ -5,10 +5,11 @@
 # %% auto #0
 __all__ = ['worth']
 
-# %% ../nbs/4_optimiser/45b_sharing.ipynb #ec6c4a84
+# %% ../nbs/4_optimiser/45b_sharing.ipynb #2f40f686
 import numpy as np
 import torch
 from fastcore.basics import patch
+from .averages import AveragingBackend
 from .bandit import questions
 from .gp import GP
 from .lending import Lending, gap, point_of
@@ -67,7 +68,7 @@ def _box(learner, i):
     fresh = type(arm)(arm.scope, arm.backend, arm.features, arm.plan)
     return torch.from_numpy(questions(fresh, contexts, _ACTIONS)[0])
 
-# %% ../nbs/4_optimiser/45b_sharing.ipynb #2e608ea0
+# %% ../nbs/4_optimiser/45b_sharing.ipynb #a15b969f
 def _gaps(rows, features):
     "How many of the rows an arm can use, and what is wrong with most of the others"
     found = [gap(r, features) for r in _thinned(rows)]
@@ -96,6 +97,12 @@ def _shared(self: Optimiser, learner, i, rows, own, Z):
         why += f"; but a {type(arm.backend).__name__} learns from its own rows alone"
     elif licence and learner.lending is None: why += "; but sharing is 'none'"
     model = arm.model
+    if isinstance(model, AveragingBackend):
+        if not licence and model._may(giver, None):
+            why += (f"; but they teach the mean of {brief(self.problem.target)} given "
+                    f"{', '.join(map(brief, model.base.names))}, and the arm averages over "
+                    f"{', '.join(map(brief, model.base.averaged))}")
+        model = model.plain
     if not licence or not usable or Z is None or not isinstance(model, GPBackend):
         return usable, licence.allowed, why, None if licence and usable else 0
     good = [r for r in _thinned(rows) if not gap(r, arm.features)]

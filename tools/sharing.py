@@ -3,24 +3,73 @@
     python tools/sharing.py gain FILE.csv --systems psa_1 psa_2 fig1 --rows 0 30 300 3000 --seeds 10
 
 `gain` plays each system from the same seeds with so many rows of ordinary operation before the
-first experiment, with `sharing` as given, and keeps the mean noise-free regret of the first
+first experiment, with `sharing` as given (`chain:K` are systems made here, in which only averages
+are shared), and keeps the mean noise-free regret of the first
 25, 50, ... experiments. Runs whose rows are in the file already are not played again.
 """
 
 import argparse
 import csv
+import math
 import sys
 from pathlib import Path
 from statistics import median
 
+import numpy as np
+import pyro.distributions as dist
+
 import cocabo as cb
+from cocabo.environment import Truth
 from cocabo.files import one_thread
+from cocabo.mechanisms import sin
 
 TIMES = (25, 50, 100, 200)
 FIELDS = ("system", "sharing", "rows", "seed", "time", "regret", "gap", "licensed", "ms")
 UNITS = 200  # on which a recommendation is judged
 JUDGED = 2 * 10**6  # seed of these units
 NATURAL = 10**6  # added to the seed of a run: that of its rows of ordinary operation
+
+
+def chain(k):
+    "X -> Z <- C, Z -> Y, a hidden cause of X and Z: rows of ordinary operation teach only averages"
+    rng = np.random.default_rng(k)
+    a, c, s = rng.uniform(0.6, 1.2), rng.uniform(0.3, 0.8), rng.uniform(0.2, 0.5)
+    w, shift, b = rng.uniform(1, 2.2), rng.uniform(0, 6), rng.uniform(0.5, 1.5)
+    normal = dist.Normal(0.0, 1.0)
+    scm = cb.SCM(
+        latents=dict(U=normal, UC=dist.Uniform(-1.0, 1.0), UX=normal, UY=normal),
+        mechanisms=dict(
+            C=lambda UC: UC,
+            X=lambda U, UX: b * U + 0.4 * UX,
+            Z=lambda X, C, U: a * X + c * C + s * U,
+            Y=lambda Z, UY: sin(w * Z + shift) + 0.3 * UY,
+        ),
+    )
+    fade = math.exp(-((w * s) ** 2) / 2)
+    place = (0.5 * math.pi - shift) / w  # of one peak; the others are a period apart
+
+    def best(C):
+        peaks = place + 2 * math.pi / w * np.arange(-6, 7)
+        x = (peaks - c * C) / a
+        return float(x[np.abs(x).argmin()])
+
+    def expected(C, X):
+        return fade * math.sin(w * (a * X + c * C) + shift)
+
+    problem = cb.Problem(scm.graph, "Y", {"X": cb.Real(-3, 3)}, {"C": cb.Real(-1, 1)})
+    top = Truth(fade, {"X": unit_by_unit_number(best)}, expected)
+    return cb.Environment(f"chain:{k}", problem, scm, {"X|C": top}, noise=0.3)
+
+
+def unit_by_unit_number(f):
+    "A function of C for one unit or for many"
+    return lambda C: np.vectorize(f)(C) if np.ndim(C) else f(float(C))
+
+
+def found(name):
+    "The environment with a name"
+    kind, _, k = name.partition(":")
+    return chain(int(k)) if kind == "chain" else cb.environments[name]
 
 
 def simple_regret(env, opt):
@@ -41,11 +90,11 @@ def licensed(env, opt):
 
 def play(name, sharing, rows, seed, steps, method):
     "One run; a row for each time"
-    env = cb.environments[name]
+    env = found(name)
     opt = method(env.problem, seed=seed, sharing=sharing)
     if rows:
         opt.observe(env.scm.sample(rows, seed=NATURAL + seed))
-    run = opt.run(env, steps, seed=seed, progress=False)
+    run = opt.run(env, steps, seed=seed, progress=False, see=True)
     for t in TIMES:
         if t > steps:
             break
