@@ -167,7 +167,7 @@ def _possible(opt, leading, luck, widths=(1., _SAFE)):
     "Draw worlds"
     learner = opt.learner
     arms, weights = learner.arms, _Weights(luck)
-    costs = [opt.problem.cost(a.scope) if opt.problem.costs else 0. for a in arms]
+    costs = [a.cost for a in arms]
     def judged(i, size, actions, hopes=()):
         pool = _pool(learner, i, size, actions, hopes)
         if pool is None: return None
@@ -417,7 +417,7 @@ def advice(
     gains, far = worlds.gain(1., now), worlds.gain(_SAFE, now)
     low, high = float(np.quantile(gains, .05)), float(np.quantile(far, .95))
     name = str(policy.scope)
-    net = policy.value - opt.sign*p.cost(policy.scope) if p.costs else None
+    net = policy.net if p.costs else None
     return Advice(
         told=opt.told, target=p.target, leading=name, value=policy.value,
         interval=policy.interval, net=net, chance=chances[name], chances=chances,

@@ -114,7 +114,7 @@ _NOTHING = str(Scope({}))
 def best(self: Optimiser) -> Policy:
     "The best policy so far"
     def low(value, error): return value - _SURE*error
-    def sure(i): return low(*values[i])
+    def sure(i): return low(*values[i]) - self.arms[i].cost
     values = {i: self.worth(a) for i, a in enumerate(self.arms) if a.rows}
     if not values: raise ValueError("nothing has been told yet: ask, act and tell first")
     for i in sorted(values, key=sure)[-_FINAL:]: values[i] = self.worth(self.arms[i], polished=True)
@@ -125,6 +125,7 @@ def best(self: Optimiser) -> Policy:
         return Policy({}, Scope({}), order, self.problem.target, self.sign*nothing[0], nothing[1],
                       self.experiments)
     found = learnt(self, i, self.sign*values[i][0], values[i][1])
+    if self.problem.costs: found = replace(found, cost=self.arms[i].cost)
     if not nothing or not self.arms[i].scope: return found
     return replace(found, doing_nothing=(self.sign*nothing[0], nothing[1]))
 

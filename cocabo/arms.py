@@ -32,6 +32,7 @@ class Arm:
     total: float = 0. # sum of the upper confidence bounds that were noted
     noted: int = 0 # how many were
     lent: int = 0 # rows that it borrowed: they are no experiments with its scope
+    cost: float = 0. # of an experiment with the scope, in units of the target
     lenders: tuple = () # numbers of the arms in whose experiments this arm's contexts can be seen
     points: list = field(default_factory=list) # one dictionary per experiment told
     known: list = field(default_factory=list) # the same without the last actions

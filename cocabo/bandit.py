@@ -57,7 +57,8 @@ class Paper:
         for a in learner.arms:
             mean = learner.scale.mean
             if a.n: mean = a.total/a.noted if a.noted else math.inf
-            index.append(mean + a.schedule.rho(a.plays, learner.scale)/math.sqrt(a.plays))
+            bonus = a.schedule.rho(a.plays, learner.scale)/math.sqrt(a.plays)
+            index.append(mean + bonus - a.cost)
         return index
 
 # %% ../nbs/4_optimiser/42_bandit.ipynb #bdca4777
@@ -241,7 +242,7 @@ class Pooled:
         for i, (a, judge) in enumerate(zip(learner.arms, self.judges(learner))):
             mean, sd = judge.posterior(underway(learner, i))
             value = judge.average((mean + self.sds*sd).max(1))
-            index.append(value + self.bonus*math.log(1 + t)*unit/a.plays**2)
+            index.append(value + self.bonus*math.log(1 + t)*unit/a.plays**2 - a.cost)
         return index
 
 # %% ../nbs/4_optimiser/42_bandit.ipynb #83783222
@@ -286,7 +287,10 @@ class Acquisition(Pooled):
         rng=None # not used
     ) -> list: # of numbers
         "One number for each arm"
-        posts = [j.posterior(underway(learner, i)) for i, j in enumerate(self.judges(learner))]
+        posts = []
+        for i, (a, judge) in enumerate(zip(learner.arms, self.judges(learner))):
+            mean, sd = judge.posterior(underway(learner, i))
+            posts.append((mean - a.cost, sd))
         best = max(float(m.max()) for m, _ in posts)
         return [float(expected_improvement(m, s, best).max()) for m, s in posts]
 

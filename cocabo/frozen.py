@@ -198,7 +198,8 @@ def to_json(self: Policy,
     return dict(format=_FORMAT, version=_VERSION, cocabo=cocabo.__version__, scope=str(self.scope),
                 order=list(self.order), target=self.target, maximise=basis.maximise,
                 value=self.value, error=self.error, interval=interval, told=self.told,
-                doing_nothing=nothing, history=basis.history, loses=loses, stages=stages)
+                doing_nothing=nothing, cost=self.cost, history=basis.history, loses=loses,
+                stages=stages)
 
 # %% ../nbs/2_systems/23b_frozen.ipynb #b9d3a370
 def _need(ok, what):
@@ -247,7 +248,7 @@ def _check_stage(s):
 
 # %% ../nbs/2_systems/23b_frozen.ipynb #ef83f6c4
 _FIELDS = ("format", "version", "cocabo", "scope", "order", "target", "maximise", "value", "error",
-           "interval", "told", "doing_nothing", "history", "loses", "stages")
+           "interval", "told", "doing_nothing", "cost", "history", "loses", "stages")
 
 def _check_policy(d):
     "Refuse what is no stored policy"
@@ -260,7 +261,8 @@ def _check_policy(d):
     _need(isinstance(d["scope"], str), "its scope should be a text")
     _need(isinstance(d["order"], list) and all(isinstance(v, str) for v in d["order"]),
           "its order should be names")
-    for k in ("value", "error"): _need(d[k] is None or _number(d[k]), f"its {k} should be a number")
+    for k in ("value", "error", "cost"):
+        _need(d[k] is None or _number(d[k]), f"its {k} should be a number")
     pair = d["doing_nothing"]
     _need(pair is None or isinstance(pair, list) and len(pair) == 2 and all(map(_number, pair)),
           "doing_nothing should be two numbers")
@@ -311,7 +313,7 @@ def from_json(cls: Policy,
                   bool(d["maximise"]))
     nothing = None if d["doing_nothing"] is None else tuple(d["doing_nothing"])
     return cls(settings, scope, tuple(d["order"]), d["target"], d["value"], d["error"], d["told"],
-               nothing, basis)
+               nothing, basis, d["cost"])
 
 # %% ../nbs/2_systems/23b_frozen.ipynb #42b0f976
 _SHOWN = 60 # rows of a table for people

@@ -623,8 +623,12 @@ def remove(self: Optimiser,
 
 # %% ../nbs/4_optimiser/44_optimise.ipynb #e0318e40
 def _optimum(env):
-    "The best expected target, NaN where the environment does not know it"
-    try: return env.optimum
+    "The best expected target, net of cost, NaN where the environment does not know it"
+    sign = 1 if env.problem.maximise else -1
+    try:
+        if not env.problem.costs: return env.optimum
+        net = [sign*t.value - env.problem.cost(s) for s, t in env.truths.items()]
+        return sign*max(net) if net else math.nan
     except (AttributeError, ValueError): return math.nan
 
 def _expected(env, trial):
@@ -675,13 +679,15 @@ def run(self: Optimiser,
     # tell all other variables of each unit too? None: only if the recipe averages over them
     see: bool | None = None
 ): # a frame: step, scope, contexts, actions, y, expected, regret, seconds
-    "Play an environment; `expected` and `regret` are NaN where it does not know the truth"
+    """Play an environment; `expected` and `regret` are NaN where it does not know the truth
+
+    Where costs were given there is a column `cost`, and `regret` is net of it."""
     import pandas as pd
     from time import perf_counter
     from tqdm.auto import tqdm
     self._check_run(env, steps)
     see = self.recipe.sharing == "average" if see is None else see
-    best = _optimum(env)
+    best, dear = _optimum(env), bool(env.problem.costs)
     began = perf_counter()
     rows = []
     for t in tqdm(range(steps), desc=f"{self.name} on {env.name}", disable=not progress):
@@ -694,10 +700,13 @@ def run(self: Optimiser,
         y, more = self._step(env.episode(seed, t).choose(trial.scope), trial, see)
         expected = _expected(env, trial)
         regret = self.sign*(best - expected)
+        if dear: regret += env.problem.cost(trial.scope)
         rows.append(dict(step=t, scope=str(trial.scope), contexts=dict(trial.contexts),
                          actions=dict(trial.actions), y=y, expected=expected, regret=regret,
                          seconds=took + more))
+        if dear: rows[-1]["cost"] = env.problem.cost(trial.scope)
     columns = ["step", "scope", "contexts", "actions", "y", "expected", "regret", "seconds"]
+    if dear: columns.append("cost")
     return pd.DataFrame(rows, columns=columns)
 
 # %% ../nbs/4_optimiser/44_optimise.ipynb #f71611e6

@@ -156,6 +156,8 @@ class Policy:
     # value and standard error of leaving the system alone; None: not known
     doing_nothing: tuple = None
     basis: Basis = None # what is known about its variables; None: nothing
+    # of setting and looking, in units of the target; None: no costs were given
+    cost: float = None
 
     @property
     def interval(self) -> tuple: # low and high end, or None
@@ -163,11 +165,19 @@ class Policy:
         if self.value is None: return None
         return self.value - 1.96*self.error, self.value + 1.96*self.error
 
+    @property
+    def net(self) -> float:
+        "The value less the cost (more, if a small target is good); None without a value"
+        if self.value is None: return None
+        sign = 1 if self.basis is None or self.basis.maximise else -1
+        return self.value - sign*(self.cost or 0.)
+
     def _worth(self):
         "The estimate in words; an empty text if there is none"
         if self.value is None: return ""
         worth = (f": {self.target} about {self.value:.4g} ± {1.96*self.error:.2g} after "
                  f"{self.told} experiments")
+        if self.cost is not None: worth += f"; {self.net:.4g} net of the cost {self.cost:.4g}"
         if self.doing_nothing is None or self.beats_nothing: return worth
         return f"{worth}; not shown to be better than doing nothing, {self.doing_nothing[0]:.4g}"
 
@@ -176,7 +186,7 @@ class Policy:
         "Is it better or worse than leaving the system alone by more than 1.96 standard errors?"
         if self.doing_nothing is None: return None
         value, error = self.doing_nothing
-        return abs(self.value - value) > 1.96*math.hypot(self.error, error)
+        return abs(self.net - value) > 1.96*math.hypot(self.error, error)
 
     def __repr__(self): return f"Policy({self.scope}{self._worth()})"
 

@@ -10,11 +10,12 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from html import escape
+from itertools import combinations
 from numbers import Real as Number
 from fastcore.basics import patch
 from .graph import Graph
 from .messages import brief, check_name, listed, shown, unknown
-from .scopes import Scope, checked, task
+from .scopes import Scope, checked, ordered, task
 from .space import Category, Integer, Real, domain_from_json
 
 # %% ../nbs/2_systems/21_problem.ipynb #aa27059e
@@ -162,10 +163,29 @@ class Problem:
 def scopes(self: Problem,
     **options # passed on to `pomps`, such as `jobs` and `limit`
 ) -> list: # of `Scope`s
-    "The possibly optimal scopes of this problem, or those that were given"
+    "The possibly optimal scopes of this problem, net of their costs, or those that were given"
     if self.given: return list(self.given)
+    uses = [(x, "actions") for x in self.actions if self.costs.get(x)]
+    uses += [(c, "contexts") for c in self.contexts if self.costs.get(c)]
+    if len(uses) > _MOST_USES:
+        raise ValueError(f"setting and looking cost something in {len(uses)} ways, and to leave "
+                         f"some of them out is weighed for at most {_MOST_USES}: name the scopes, "
+                         "as in scopes=['X1|C']")
+    found = []
+    for n in range(len(uses) + 1):
+        for without in combinations(uses, n): found += self._scopes_without(without, options)
+    return ordered(found) if uses else found
+
+_MOST_USES = 8 # that cost something: each subset of them is left out once
+
+@patch
+def _scopes_without(self: Problem, without, options):
+    "The possibly optimal scopes if some variables cannot be set, and some not be looked at"
     from cocabo.search import pomps
-    return pomps(self.graph, self.target, list(self.actions), list(self.contexts), **options)
+    actions = [x for x in self.actions if (x, "actions") not in without]
+    contexts = [c for c in self.contexts if (c, "contexts") not in without]
+    if not actions: return [Scope({})]
+    return pomps(self.graph, self.target, actions, contexts, **options)
 
 # %% ../nbs/2_systems/21_problem.ipynb #f7f12f77
 @patch

@@ -279,7 +279,8 @@ def _made_arm(problem, a, scale):
     plan, make = stages(problem.graph, a.scope), _maker(a)
     if len(plan) < 2: backend = make(acts, looks, scale)
     else: backend = StagedBackend(acts, looks, scale, plan, make)
-    return Arm(a.scope, backend, Features(acts, looks), plan, a.schedule)
+    cost = problem.cost(a.scope) if problem.costs else 0.
+    return Arm(a.scope, backend, Features(acts, looks), plan, a.schedule, cost=cost)
 
 # %% ../nbs/4_optimiser/43_recipe.ipynb #14746c21
 def _average(problem, arms):
