@@ -6,6 +6,7 @@
 __all__ = []
 
 # %% ../nbs/7_edge/71_api.ipynb #b3e028ff
+import sys
 from importlib import import_module
 
 # %% ../nbs/7_edge/71_api.ipynb #62fc2c0c
@@ -44,7 +45,8 @@ _home = {
     "pictures": [],
     "report": [],
 }
-_later = {"Study": ["advice", "report"]} # modules that give a class more methods, loaded with it
+# modules that give the classes of a module more methods, and are loaded with it
+_later = {"graph": ["independence"], "study": ["advice", "report"]}
 __all__ = []
 for _names in _home.values(): __all__ += _names # noqa: PLE0605
 
@@ -89,13 +91,20 @@ def _explained(value):
     return value
 
 # %% ../nbs/7_edge/71_api.ipynb #96ac897b
+def _module(name):
+    "A module, with the methods that later ones give to the classes that it has brought along"
+    found = import_module(f"cocabo.{name}")
+    for first, more in _later.items():
+        if f"cocabo.{first}" in sys.modules:
+            for later in more: import_module(f"cocabo.{later}")
+    return found
+
 def __getattr__(name):
     "Load the module that holds `name`, on first use."
-    if name in _home: return import_module(f"cocabo.{name}")
+    if name in _home: return _module(name)
     for module, names in _home.items():
         if name in names:
-            for more in _later.get(name, ()): import_module(f"cocabo.{more}")
-            value = _explained(getattr(import_module(f"cocabo.{module}"), name))
+            value = _explained(getattr(_module(module), name))
             globals()[name] = value
             return value
     raise AttributeError(f"cocabo has no {name!r}; its public names are {', '.join(__all__)}")

@@ -91,3 +91,12 @@ def test_lab(request):
     )
     assert run.returncode == 0, run.stdout[-3000:] + run.stderr[-3000:]
     assert f"{count} of {count}" in run.stdout
+
+
+def test_check(request):
+    """The level of `Graph.check`; tiny in the ordinary run."""
+    slow = request.config.getoption("--slow")
+    script = str(Path(__file__).parent / "soak_check.py")
+    words = ["--count", "60" if slow else "1", "--rows", "200", "--seed", "7"]
+    run = subprocess.run([sys.executable, script, *words], capture_output=True, text=True)
+    assert run.returncode == 0, run.stdout[-3000:] + run.stderr[-3000:]
