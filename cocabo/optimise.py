@@ -725,14 +725,23 @@ def _unpacked(self: Optimiser, row):
     return {k: plain(v) for k, v in values.items() if k in self.problem.graph.nodes}
 
 @patch
-def _past(self: Optimiser, number, row, scope, y_name, who):
-    "A row of past experiments, checked"
-    nodes, target = self.problem.graph.nodes, self.problem.target
-    s = Scope(scope)
+def _past_scope(self: Optimiser, scope):
+    "The scope of past experiments, checked; remembered, because many rows have the same"
+    known = vars(self).setdefault("_scopes", {})
+    if isinstance(scope, str) and scope in known: return known[scope]
+    nodes, s = self.problem.graph.nodes, Scope(scope)
     for k in set(s).union(*s.values()):
         if k not in nodes: raise ValueError(unknown(k, nodes, "part of the scope"))
-        if k == target: raise ValueError(f"{brief(k)} is the target, and no part of a scope")
+        if k == self.problem.target:
+            raise ValueError(f"{brief(k)} is the target, and no part of a scope")
     s = merged(self.problem.graph, [s])[0]
+    if isinstance(scope, str): known[scope] = s
+    return s
+
+@patch
+def _past(self: Optimiser, number, row, scope, y_name, who):
+    "A row of past experiments, checked"
+    s, target = self._past_scope(scope), self.problem.target
     values = self._unpacked(row)
     point = self._check_point(s, values)
     more = {k: v for k, v in values.items() if _holds(v) and k not in (*point, *s, target)}
@@ -767,12 +776,19 @@ def _doubts(self: Optimiser, rows):
         said += followed([r for r in rows if r.scope == scope], p.graph, p.target)
     return said
 
+_LONG = 10_000 # rows: reading more takes seconds, so there is a bar
+
+def _counted(frame):
+    "The rows of a frame as dictionaries, with a bar if they are many"
+    from tqdm.auto import tqdm
+    return tqdm(frame.to_dict("records"), desc="reading", disable=len(frame) <= _LONG)
+
 @patch
 def _tell_past(self: Optimiser, frame, scope, who):
     "Write down past experiments; warnings"
     y_name, scopes = self._columns(frame, scope)
     found, start = [], self.asked
-    for n, row in enumerate(frame.to_dict("records")):
+    for n, row in enumerate(_counted(frame)):
         mine = row[scopes] if scope is None else scope
         try: found.append(self._past(start + n, row, mine, y_name, who))
         except ValueError as e: raise ValueError(f"row {n} of the frame: {e}") from None
@@ -792,7 +808,7 @@ def _natural(self: Optimiser, number, row, who):
 def _observe(self: Optimiser, frame, who):
     "Write down rows in which nothing was set; warnings"
     found, start = [], self.asked
-    for n, row in enumerate(frame.to_dict("records")):
+    for n, row in enumerate(_counted(frame)):
         try: found.append(self._natural(start + n, row, who))
         except ValueError as e: raise ValueError(f"row {n} of the frame: {e}") from None
     odd = odd_values(found, self.problem) + repeated(found, self.rows)

@@ -354,7 +354,7 @@ def keyed(self: Store,
     same = sa.and_(_events.c.study == study, _events.c.key == key)
     return c.execute(sa.select(_events.c.number).where(same)).scalar() is not None
 
-# %% ../nbs/6_study/61_store.ipynb #64cbbef6
+# %% ../nbs/6_study/61_store.ipynb #92fbf657
 @patch
 def append(self: Store,
     c, # a connection, in `write`
@@ -391,10 +391,8 @@ def events(self: Store,
     mark: str = "" # of the event with this number
 ) -> list: # of `Event`s
     "What happened, checked"
-    names = [getattr(_events.c, k) for k in Event.__dataclass_fields__]
-    rows = sa.select(*names).where(_events.c.study == study, _events.c.number > after)
     found = []
-    for number, row in enumerate(c.execute(rows.order_by(_events.c.number)), after + 1):
+    for number, row in enumerate(c.execute(_later, dict(study=study, number=after)), after + 1):
         e = Event(*row)
         try: _check_event(e, mark, number)
         except ValueError as why:
@@ -403,7 +401,13 @@ def events(self: Store,
         mark = e.mark
     return found
 
-# %% ../nbs/6_study/61_store.ipynb #82974ac8
+# %% ../nbs/6_study/61_store.ipynb #23d7a188
+# the statements that every call needs are made once: making them costs more than running them
+_mine = _events.c.study == sa.bindparam("study")
+_one_mark = sa.select(_events.c.mark).where(_mine, _events.c.number == sa.bindparam("number"))
+_later = sa.select(*[getattr(_events.c, k) for k in Event.__dataclass_fields__])
+_later = _later.where(_mine, _events.c.number > sa.bindparam("number")).order_by(_events.c.number)
+
 @patch
 def mark(self: Store,
     c, # a connection
@@ -411,15 +415,20 @@ def mark(self: Store,
     number: int # of an event
 ) -> str: # None: there is no such event
     "The mark of an event"
-    same = sa.and_(_events.c.study == study, _events.c.number == number)
-    return c.execute(sa.select(_events.c.mark).where(same)).scalar()
+    return c.execute(_one_mark, dict(study=study, number=number)).scalar()
 
-# %% ../nbs/6_study/61_store.ipynb #867ab5fe
+# %% ../nbs/6_study/61_store.ipynb #4a1382e7
 @patch
 def _now(self: Store):
     "The time, as a part of a statement"
     if self.lite: return sa.literal(time.time())
     return sa.func.extract("epoch", sa.func.clock_timestamp())
+
+_clock = {True: sa.bindparam("now"), False: sa.func.extract("epoch", sa.func.clock_timestamp())}
+_over = {}
+for _lite, _time in _clock.items():
+    _over[_lite] = sa.select(_leases.c.trial, _leases.c.worker).where(
+        _leases.c.study == sa.bindparam("study"), _leases.c.until < _time)
 
 def _of(study, trials):
     "The leases of some trials"
@@ -458,8 +467,7 @@ def ended(self: Store,
     study: int # its id
 ) -> dict: # trial -> who held it
     "The trials whose leases have ended"
-    over = sa.and_(_leases.c.study == study, _leases.c.until < self._now())
-    return dict(c.execute(sa.select(_leases.c.trial, _leases.c.worker).where(over)).all())
+    return dict(c.execute(_over[self.lite], dict(study=study, now=time.time())).all())
 
 # %% ../nbs/6_study/61_store.ipynb #c64ccb95
 @patch

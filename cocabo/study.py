@@ -66,7 +66,7 @@ def _check_label(text, what, most=200):
     raise ValueError(f"{what} should be a text in one line, up to {most} letters, not "
                      f"{shown(text)}")
 
-# %% ../nbs/6_study/62_study.ipynb #baa3a298
+# %% ../nbs/6_study/62_study.ipynb #adc02714
 class Study:
     "A problem, a method, and all that happened, in a store that several people can use"
     def __init__(self,
@@ -116,7 +116,9 @@ class Study:
             raise ValueError("a study needs a name")
         body = _beginning(_made(problem, method, seed, recipe, parts), method)
         draft = Draft("created", body, who=_check_label(worker, "worker"), key=uuid4().hex)
-        Store(address, create=True).add_study(name, draft)
+        store = Store(address, create=True)
+        try: store.add_study(name, draft)
+        finally: store.close()
         return cls(address, name)
 
     def __getstate__(self):
