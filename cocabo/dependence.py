@@ -13,8 +13,9 @@ import numpy as np
 from scipy.special import ndtri
 from scipy.stats import chi2, ncx2, norm, rankdata
 
-# %% ../nbs/1_graphs/19b_dependence.ipynb #f0454194
+# %% ../nbs/1_graphs/19b_dependence.ipynb #53c883a7
 _most_words = 20 # categories that a column may have: each needs some rows
+_often = .1 # share of rows with the same number, from which on a column counts as coarse
 
 @dataclass(frozen=True, eq=False)
 class Column:
@@ -22,6 +23,7 @@ class Column:
     values: np.ndarray # standardised numbers, or zeros and ones, one column for each word
     scores: np.ndarray # normal quantiles of the ranks; of words, the same zeros and ones
     words: bool
+    coarse: bool = False # numbers, but few different ones, or one of them often
 
 def scored(x):
     "The normal quantile of each number's rank, with mean 0 and variance 1"
@@ -40,7 +42,9 @@ def column(
         x = rankdata(x) if np.isinf(x.astype(float)).any() else x.to_numpy(float)
         scale = np.abs(x - x.mean()).max()
         v = (x - x.mean())/scale
-        return Column((v/v.std())[:, None], scored(x)[:, None], False)
+        counts = np.unique(x, return_counts=True)[1]
+        coarse = len(counts) <= _most_words or counts.max() > _often*len(x)
+        return Column((v/v.std())[:, None], scored(x)[:, None], len(counts) == 2, coarse)
     if x.nunique() > _most_words:
         raise ValueError(f"has {x.nunique()} different words, more than {_most_words}")
     one_hot = pd.get_dummies(x.astype(str)).to_numpy(float)
@@ -136,8 +140,9 @@ def products(
     if weights[-1] <= 0: return 1.
     return tail(n*float(mean@mean), weights[weights > weights[-1]*1e-9])
 
-# %% ../nbs/1_graphs/19b_dependence.ipynb #b7facaca
+# %% ../nbs/1_graphs/19b_dependence.ipynb #ab1a61fd
 _frequencies = 4
+_least_left = 1e-3 # of the variance: what is left of less is the error of the regression
 
 @dataclass(frozen=True)
 class Dependence:
@@ -148,10 +153,11 @@ class Dependence:
     rows: int
     used: float # degrees of freedom that the regression used
 
-def _curves(r, words, b):
-    "The cosines of the ranks of a leftover, without what others explain of them"
-    if words: return r
-    if b is not None:
+def _curves(c, r, b):
+    "The cosines of the ranks of a leftover `r` of a column, without what others explain of them"
+    if c.words: return r
+    if c.coarse: r = c.scores
+    elif b is not None:
         sizes = np.abs(r)
         mean = sizes.mean(0)
         spread = sizes - leftover(sizes - mean, b)[0]
@@ -176,9 +182,10 @@ def dependence(
     k = a.values.shape[1]
     R, used = leftover(np.concatenate([a.values, b.values], 1), terms)
     A, B = R[:, :k], R[:, k:]
-    if min((A*A).mean(), (B*B).mean()) < 1e-8:
-        raise ValueError("does not vary once the others are known")
-    curved = products(_curves(A, a.words, terms), _curves(B, b.words, terms))
+    for left, c in ((A, a), (B, b)):
+        if (left*left).sum() < _least_left*(c.values**2).sum():
+            raise ValueError("hardly anything varies once the others are known")
+    curved = products(_curves(a, A, terms), _curves(b, B, terms))
     return Dependence(_largest(A, B), products(A, B), curved, len(R), used)
 
 # %% ../nbs/1_graphs/19b_dependence.ipynb #d9dd8c4f

@@ -80,12 +80,13 @@ def implied(
         if z is not None: found.append(Independence(a, b, z))
     return found, 0
 
-# %% ../nbs/1_graphs/19c_check.ipynb #3d8324b9
+# %% ../nbs/1_graphs/19c_check.ipynb #8167051c
 _fewest = 30 # rows: with fewer, no test here keeps its level
+_most_rows = 20_000 # with more, a random part is used: they show correlations of .03 already
 _widest = 5 # variables that may be known: with more, the level is lost, as measured below
 
-def _frame(graph, frame):
-    "The rows as a frame with columns of the graph, and what is odd about them"
+def _table(frame):
+    "The rows as a frame"
     import pandas as pd
     if isinstance(frame, Mapping):
         try: frame = pd.DataFrame(frame)
@@ -96,6 +97,11 @@ def _frame(graph, frame):
     if not frame.columns.is_unique:
         twice = frame.columns[frame.columns.duplicated()][0]
         raise ValueError(f"the column {shown(twice)} is there twice: keep one")
+    return frame
+
+def _frame(graph, frame, seed):
+    "The rows as a frame with columns of the graph, and what is odd about them"
+    frame = _table(frame)
     known = [v for v in graph.order() if v in frame.columns]
     if len(known) < 2:
         raise ValueError("the table has columns for fewer than two variables of the graph, whose "
@@ -107,6 +113,9 @@ def _frame(graph, frame):
     for c in frame.columns:
         if c not in graph.nodes:
             notes.append(f"a column is left out: {unknown(c, graph.nodes)}")
+    if len(frame) > _most_rows:
+        notes.append(f"{_most_rows:,} of the {len(frame):,} rows were drawn by chance")
+        frame = frame.sample(_most_rows, random_state=seed)
     missing = int(frame[known].isna().any(axis=1).sum())
     if missing:
         notes.append(f"{missing} rows have missing values; each test uses the rows that are whole "
@@ -192,16 +201,17 @@ class Check:
         if not len(self.table): return said
         return said + self.table.to_html(index=False, float_format="%.3g")
 
-# %% ../nbs/1_graphs/19c_check.ipynb #c0060638
+# %% ../nbs/1_graphs/19c_check.ipynb #8fb7ee88
 _no_proof = ("that does not prove the graph right: other graphs imply the same independences, an "
              "arrow too many contradicts nothing")
 
 def _verdict(check):
     "The first sentence"
     table, bad = check.table, check.contradicted
+    if not len(table) and check.untested: return "nothing could be tested with these rows"
     if not len(table):
-        return ("nothing was tested: no rows could contradict this graph, right or wrong, by an "
-                "independence among these columns")
+        return ("the graph implies no independence among these columns, so no rows could "
+                "contradict it, right or wrong")
     rows, tested = int(table.rows.max()), len(table)
     if len(bad):
         first = ", ".join(bad.independence[:3]) + (", …" if len(bad) > 3 else "")
@@ -252,7 +262,7 @@ def _rated(found, alpha, size):
              "curved", "a", "b", "given"]
     return pd.DataFrame(rows, columns=names)
 
-# %% ../nbs/1_graphs/19c_check.ipynb #cd4dbb26
+# %% ../nbs/1_graphs/19c_check.ipynb #c71337f7
 @patch
 def check(self: Graph,
     frame: object, # rows of ordinary operation, a column for each variable: a frame or a mapping
@@ -267,9 +277,10 @@ def check(self: Graph,
     for name, value in (("alpha", alpha), ("size", size)):
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1:
             raise ValueError(f"{name} should be a number between 0 and 1, not {shown(value)}")
-    if isinstance(most, bool) or not isinstance(most, int) or most < 1:
-        raise ValueError(f"most should be a whole number above 0, not {shown(most)}")
-    frame, notes = _frame(self, frame)
+    for name, value, least in (("most", most, 1), ("seed", seed, 0)):
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise ValueError(f"{name} should be a whole number from {least} on, not {shown(value)}")
+    frame, notes = _frame(self, frame, seed)
     claims, left = implied(self.project(list(frame.columns)), most)
     ready, why = _columns(frame)
     fine, untested = _named_untested(self, frame, claims, why, most)
