@@ -6,6 +6,7 @@
 __all__ = ['BitTask']
 
 # %% ../nbs/1_graphs/15_bitgraph.ipynb #c1a20f85
+from copy import copy
 from fastcore.basics import patch
 from .messages import quoted
 from .scopes import Scope, Task, bits, implied, numbered
@@ -210,8 +211,8 @@ def reduced(self: BitTask,
 
 # %% ../nbs/1_graphs/15_bitgraph.ipynb #72c0a1df
 @patch
-def region(self: BitTask):
-    "Everything that could matter for the target, whatever is set and seen"
+def region(self: BitTask, cut=0, skip=0):
+    "Everything that could matter for the target if `cut` is set, in the graph without `skip`"
     always = self.contexts & ~self.below(self.actions)
     up = 1 << self.y
     down = 0
@@ -223,26 +224,65 @@ def region(self: BitTask):
         spread = (up | down) & ~always
         new_up = 0
         new_down = 0
-        for v in bits(spread | down & always): new_up |= self.parents[v]
+        for v in bits((spread | down & always) & ~cut): new_up |= self.parents[v]
         for v in bits(spread): new_down |= self.children[v]
-        up = new_up & ~been_up
-        down = new_down & ~been_down
+        up = new_up & ~been_up & ~skip
+        down = new_down & ~been_down & ~cut & ~skip
     return been_up | been_down
 
 # %% ../nbs/1_graphs/15_bitgraph.ipynb #46e9be95
 @patch
+def copies(self: BitTask, x, cut):
+    "Is a policy for action `x` never worse than nature, if `cut` is set?"
+    unknown = self.parents[x] & ~self.contexts & ~cut
+    return not unknown or not unknown & self.region(cut, 1 << x)
+
+@patch
 def copyable(self: BitTask):
-    "The actions whose natural behaviour a policy can copy"
+    "The actions that need not be left alone"
     got, old = 0, -1
     while got != old:
         old = got
-        for x in bits(self.actions):
-            if not self.parents[x] & ~(self.contexts | got): got |= 1 << x
+        for x in bits(self.actions & ~got):
+            if self.copies(x, got): got |= 1 << x
     return got
 
 @patch
 def confounded(self: BitTask):
     "The other actions that could matter: those with a cause that is hidden or cannot be looked at"
     ends = self.contexts | 1 << self.y
-    return sum(1 << x for x in bits(self.actions & self.region() & ~self.copyable())
+    free = self.copyable()
+    return sum(1 << x for x in bits(self.actions & self.region(free) & ~free)
                if self.below(1 << x) & ends)
+
+# %% ../nbs/1_graphs/15_bitgraph.ipynb #886ef3ed
+@patch
+def attached(self: BitTask, known):
+    "The causes of the target, and what may tell more about them than `known` does"
+    up = self.above(1 << self.y, {})
+    out = (1 << len(self.names)) - 1 & ~up
+    todo = sum(1 << v for v in bits(out) if self.parents[v] & up & ~known)
+    seen = 0
+    while todo:
+        seen |= todo
+        new = 0
+        for v in bits(todo): new |= self.parents[v] | self.children[v]
+        todo = new & out & ~seen
+    return up | seen
+
+# %% ../nbs/1_graphs/15_bitgraph.ipynb #c1238d1d
+@patch
+def core(self: BitTask):
+    "The problem without what cannot matter, and its `useful` contexts; numbers and names stay"
+    small = copy(self)
+    small.small = {}
+    kept = -1
+    while kept != small.actions:
+        kept = small.actions
+        free = small.copyable()
+        keep = small.attached(small.contexts | free)
+        small.children = [m & keep for m in small.children]
+        keep &= small.region(free)
+        small.actions &= keep
+    small.useful = small.contexts & keep
+    return small

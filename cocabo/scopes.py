@@ -4,11 +4,12 @@
 
 # %% auto #0
 __all__ = ['Scope', 'ordered', 'Task', 'task', 'checked', 'mixed_policy_scopes', 'bits', 'numbered', 'implied', 'classes', 'size',
-           'pomps_brute', 'territory', 'pomis', 'known_cases']
+           'pomps_brute', 'territory', 'bounded', 'pomis', 'known_cases']
 
 # %% ../nbs/1_graphs/13_scopes.ipynb #33ca36c6
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from html import escape
 from itertools import combinations
 from typing import NamedTuple
@@ -138,6 +139,11 @@ def _present(g, names, what):
     for n in names:
         if n not in g.nodes: raise ValueError(unknown(n, g.nodes, what))
 
+# %% ../nbs/1_graphs/13_scopes.ipynb #d88c393f
+def _before(g, target, actions):
+    "The observed variables that no action influences"
+    return sorted(g.nodes - g.descendants(actions) - {*actions, target})
+
 # %% ../nbs/1_graphs/13_scopes.ipynb #beb88f6b
 class Task(NamedTuple):
     "A graph with a target, sorted actions and sorted contexts, all checked"
@@ -150,7 +156,8 @@ def task(
     g: object, # a `Graph`, or anything that `Graph` reads
     target: str, # the variable to make large
     actions: str | Iterable, # the variables that can be set
-    # the variables that can be looked at; None: every observed one but the target
+    # the variables that can be looked at; None: every observed one but the target; "before":
+    # those of them that no action influences
     contexts: str | Iterable | None = None
 ) -> Task:
     "The checked problem; one clear `ValueError` for each way to get it wrong"
@@ -158,8 +165,9 @@ def task(
     _present(g, [check_name(target)], "the target")
     if contexts is None: contexts = sorted(g.nodes - {target})
     actions = listed(actions, "actions")
-    contexts = listed(contexts, "contexts")
     _present(g, actions, "an action")
+    if contexts == "before" and contexts not in g.nodes: contexts = _before(g, target, actions)
+    contexts = listed(contexts, "contexts")
     _present(g, contexts, "a context")
     if not actions:
         raise ValueError("there are no actions: name at least one variable that can be set")
@@ -431,22 +439,125 @@ def territory(
     return frozenset(inside), frozenset(border - inside)
 
 # %% ../nbs/1_graphs/13_scopes.ipynb #66222b23
+class _Sides(NamedTuple):
+    "A graph as bits: for each variable its parents, its children and who shares a hidden cause"
+    parents: list
+    children: list
+    spouses: list
+
+def _sides(g):
+    "The sorted names of a graph, and its sides"
+    names = sorted(g.nodes)
+    at = {v: 1 << i for i, v in enumerate(names)}
+    def masks(near): return [sum(at[u] for u in near(v)) for v in names]
+    return names, _Sides(masks(g.parents), masks(g.children), masks(g.spouses))
+
+def _spread(table, m, within):
+    "`m` and all that is reached from it in `table`, inside `within`"
+    seen, todo = 0, m
+    while todo:
+        seen |= todo
+        new = 0
+        for v in bits(todo): new |= table[v]
+        todo = new & within & ~seen
+    return seen
+
+def _territory(sides, y, cut, part):
+    "MUCT and IB of the variables `part` with `cut` set, as bits"
+    up, todo = 0, 1 << y
+    while todo:
+        up |= todo
+        new = 0
+        for v in bits(todo & ~cut): new |= sides.parents[v]
+        todo = new & part & ~up
+    near = [a | b for a, b in zip(sides.children, sides.spouses)]
+    inside = _spread(near, 1 << y, up & ~cut)
+    border = 0
+    for v in bits(inside): border |= sides.parents[v]
+    return inside, border & part & ~inside
+
+# %% ../nbs/1_graphs/13_scopes.ipynb #addc3e70
+def _parts(sides, y):
+    "The connected parts of the graph without `y`"
+    near = [a | b | c for a, b, c in zip(*sides)]
+    left = (1 << len(near)) - 1 & ~(1 << y)
+    out = []
+    while left:
+        out.append(_spread(near, left & -left, left))
+        left &= ~out[-1]
+    return out
+
+def _next_pairs(sides, y, part, sets):
+    "The pairs (territory, border) that follow each set of variables to set"
+    return [_territory(sides, y, cut, part) for cut in sets]
+
+# %% ../nbs/1_graphs/13_scopes.ipynb #d00e99b2
+def bounded(
+    limit: int | None, # at most so many steps; None: no limit
+    jobs: int # processes; -1: one for each core
+):
+    "Fail with a sentence if the limit or the number of processes is none"
+    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
+        raise ValueError(f"limit should be a whole number of at least 1, not {shown(limit)}")
+    if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs == 0:
+        raise ValueError("jobs should be a number of processes, or -1 for all cores, not "
+                         f"{shown(jobs)}")
+
+_CHUNK = 2000 # sets for one process at a time, about .1 s; fewer than twice that stay here
+
+def _waves(f, sets, jobs):
+    "`f` of the list `sets`, in several processes if that is worth while"
+    if jobs == 1 or len(sets) < 2*_CHUNK: return f(sets)
+    from joblib import Parallel, delayed
+    chunks = [sets[i:i + _CHUNK] for i in range(0, len(sets), _CHUNK)]
+    return sum(Parallel(n_jobs=jobs)(delayed(f)(c) for c in chunks), [])
+
+# %% ../nbs/1_graphs/13_scopes.ipynb #269f47ee
+def _borders(sides, y, part, step, jobs):
+    "All borders in one part; `step` is told how many sets are looked at"
+    seen, todo = set(), [0]
+    while todo:
+        step(len(todo))
+        found = set(_waves(partial(_next_pairs, sides, y, part), todo, jobs)) - seen
+        seen |= found
+        todo = list({b | 1 << x for t, b in found for x in bits(t & ~(1 << y))})
+    return {b for _, b in seen}
+
+# %% ../nbs/1_graphs/13_scopes.ipynb #5c510d7a
 def pomis(
     g: object, # the graph: a `Graph`, or anything that `Graph` reads
     target: str, # the variable to make large
-    actions: str | Iterable # the variables that can be set
+    actions: str | Iterable, # the variables that can be set
+    *,
+    limit: int | None = None, # at most so many sets, else a `ValueError`; None: no limit
+    progress: bool = True, # show a progress bar if it takes more than three seconds
+    jobs: int = 1 # processes; -1: one for each core
 ) -> list: # of frozensets of names
     "The possibly optimal sets of interventions: what can be worth setting without any contexts"
+    from tqdm import tqdm
     t = task(g, target, actions, [])
+    bounded(limit, jobs)
     h = t.graph.project([*t.actions, target])
-    h = h.project(h.ancestors(target))
-    seen, todo = set(), [territory(h, target)]
-    while todo:
-        inside, border = todo.pop()
-        if (inside, border) in seen: continue
-        seen.add((inside, border))
-        todo += [territory(h.do(border | {x}), target) for x in inside - {target}]
-    return sorted({border for _, border in seen}, key=lambda s: (len(s), sorted(s)))
+    names, sides = _sides(h.project(h.ancestors(target)))
+    y = names.index(target)
+    tried = 0
+    with tqdm(desc="sets to set", unit="", delay=3, disable=not progress) as bar:
+        def step(n):
+            nonlocal tried
+            tried += n
+            bar.update(n)
+            if limit is None or tried <= limit: return
+            some = ", ".join(map(quoted, t.actions[:8])) + (", …" if len(t.actions) > 8 else "")
+            raise ValueError(f"there are more than limit={limit} sets of {some} to look at, because"
+                             " hidden causes tie them together: take fewer actions, or raise the "
+                             "limit")
+        sets = [0]
+        for part in _parts(sides, y):
+            borders = _borders(sides, y, part | 1 << y, step, jobs)
+            step(len(sets)*len(borders))
+            sets = [a | b for a in sets for b in borders]
+    found = {frozenset(names[v] for v in bits(m)) for m in sets}
+    return sorted(found, key=lambda s: (len(s), sorted(s)))
 
 # %% ../nbs/1_graphs/13_scopes.ipynb #4ee2c786
 _fig1 = "X1 -> X2 -> Y; C -> X2; C -> Y; X1 <-> C; X2 <-> Y"

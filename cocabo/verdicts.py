@@ -287,11 +287,20 @@ def way(self: Search,
                        "this problem")
 
 # %% ../nbs/1_graphs/18_verdicts.ipynb #1d37ae58
+class _Kept:
+    "The returned scopes, of which those of ladders are not written out"
+
+    def __init__(self, scopes, ladders):
+        self.scopes = set(scopes)
+        self.ladders = ladders
+    def __contains__(self, pairs):
+        return pairs in self.scopes or any(ladder.holds(pairs) for ladder in self.ladders)
+
 @lru_cache(maxsize=8)
 def _solved(t, limit):
     "The search of a `Task` and what it returned"
     s = Search(t, limit)
-    return s, s.run()
+    return s, _Kept(*s.solve())
 
 # %% ../nbs/1_graphs/18_verdicts.ipynb #c9ed9246
 def _because(s, pairs):

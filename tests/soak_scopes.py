@@ -4,7 +4,9 @@
 
 brute    pomps == pomps_brute on random problems with up to 5 observed variables,
          half with actions among the contexts
-pomis    pomps(contexts=[]) == pomis on random graphs
+pomis    the search without contexts, pomps(contexts=[]) and pomis agree on random graphs
+families scopes by families, expanded, are those that are found one by one, and with three
+         actions at most also those of pomps_brute; random fans, in which orders matter
 rename   relabelling the nodes relabels the answer
 oracle   exact values in random SCMs: no scope is ever better than all returned ones
          (COUNT graphs, 100 SCMs each)
@@ -20,7 +22,7 @@ Exit code 1 if anything differs, or if fewer than 95 % of the returned scopes ha
 import argparse, random, sys, time
 from cocabo.graph import Graph
 from cocabo.scopes import Scope, ordered, pomis, pomps_brute, task
-from cocabo.search import pomps
+from cocabo.search import Search, pomps
 
 
 cap_default, most_default = [20_000], [5]
@@ -52,19 +54,60 @@ def random_problem(rng, most=5, cap=None):
         return task(h, y, acts, ctx)
 
 
+def expanded(t, many):
+    "The scopes of all families, where more orders than `many` make a ladder"
+    families = Search(t, many=many).families(progress=False)
+    found = [s for f in families for s in f]
+    assert len(found) == sum(f.count for f in families) and len(set(found)) == len(found)
+    return ordered(found)
+
+
 def brute(rng):
     t = random_problem(rng, most_default[0])
-    return pomps(*t) == pomps_brute(*t), t, bool(set(t.actions) & set(t.contexts))
+    want = pomps_brute(*t)
+    return pomps(*t) == want == expanded(t, 1), t, bool(set(t.actions) & set(t.contexts))
 
 
 def without_contexts(rng):
-    t = random_problem(rng, 7, 10**40)
+    t = random_problem(rng, 7, 10**40)._replace(contexts=())
+    want = set(pomis(t.graph, t.target, t.actions))
+    search = Search(t)
     return (
-        {frozenset(s) for s in pomps(t.graph, t.target, t.actions, [])}
-        == set(pomis(t.graph, t.target, t.actions)),
+        {frozenset(s) for s in pomps(*t)} == want
+        and {frozenset(search.bits.scope(k)) for k in search.run()} == want,
         t,
         False,
     )
+
+
+def fan(rng):
+    "Two to four actions that act through variables of their own, and random further edges"
+    k = rng.randint(2, 4)
+    tied = {(f"C{i}", "Y") for i in range(k) if rng.random() < 0.25}
+    arrows = set()
+    for i in range(k):
+        arrows.add((f"X{i}", f"C{i}"))
+        if (f"C{i}", "Y") not in tied or rng.random() < 0.5:
+            arrows.add((f"C{i}", "Y"))
+        more = [(f"X{i}", "Y", 0.3), ("S", f"C{i}", 0.3), ("S", f"X{i}", 0.2)]
+        for j in range(i):
+            more += [(f"C{j}", f"C{i}", 0.1), (f"X{j}", f"C{i}", 0.1), (f"X{j}", f"X{i}", 0.05)]
+        arrows |= {(a, b) for a, b, p in more if rng.random() < p}
+    acts = [f"X{i}" for i in range(k)]
+    tied |= {(x, rng.choice(["S", "Y", "C0"])) for x in acts if rng.random() < 0.15}
+    g = Graph(nodes=["S", "Y"], directed=arrows, bidirected=tied)
+    return task(g, "Y", acts, [v for v in sorted(g.nodes - {"Y"}) if rng.random() < 0.9])
+
+
+def families(rng):
+    t = fan(rng)
+    one_by_one = Search(t, many=10**9)
+    want = ordered(one_by_one.bits.scope(k) for k in one_by_one.run(progress=False))
+    fine = expanded(t, 1) == want
+    small = (1 + 2 ** (len(t.graph.nodes) - 2 + len(t.graph.bidirected))) ** len(t.actions)
+    if small <= cap_default[0]:
+        fine = fine and pomps_brute(*t) == want
+    return fine, t, bool(set(t.actions) & set(t.contexts))
 
 
 def rename(rng):
@@ -144,6 +187,7 @@ def explained(rng):
 checks = dict(
     brute=brute,
     pomis=without_contexts,
+    families=families,
     rename=rename,
     oracle=oracle,
     witness=witness,
