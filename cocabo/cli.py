@@ -141,10 +141,13 @@ def _scopes_arguments(c):
     "The arguments of `cocabo scopes`."
     _graph_argument(c)
     c.add_argument("--contexts", type=_names, metavar="NAMES",
-                   help="what can be looked at, with commas, '' for nothing (default: everything "
-                   "but the target)")
+                   help="what can be looked at, with commas, '' for nothing, 'before' for what no "
+                   "action influences (default: everything but the target)")
     c.add_argument("--explain", metavar="SCOPE",
                    help="say why this scope is kept or dropped, for instance 'X1|C; X2'")
+    c.add_argument("--orders", type=int, metavar="N",
+                   help="at most so many scopes that differ only in who decides first (default: "
+                   "8, with --json all)")
     c.add_argument("--json", action="store_true", help="print JSON, for programs")
     c.add_argument("--limit", type=int, metavar="N",
                    help="stop with an error if more than N cases would have to be looked at")
@@ -163,20 +166,36 @@ def _in_words(scope):
     return "; ".join(parts) or "set nothing: watch"
 
 # %% ../nbs/7_edge/70_cli.ipynb #033d8fca
+_LISTED = 8 # scopes of one family that are printed, if it is not said how many
+
+def _said_more(families, most):
+    "What was left out, a line for each family"
+    for f in families:
+        if f.count <= most: continue
+        print(f"  … and {f.count - most:,} more that set {', '.join(f.actions)} in other orders "
+              "(--orders N shows more)")
+
 @command(_scopes_arguments)
 def scopes(args):
     "Which variables to set and what to look at: the scopes that can be best for this graph."
-    from cocabo.scopes import Scope
+    from cocabo.scopes import Scope, ordered
     from cocabo.search import pomps
     from cocabo.verdicts import explain
+    if args.orders is not None and args.orders < 1:
+        raise ValueError(f"--orders should be at least 1, not {args.orders}")
+    contexts = "before" if args.contexts == ["before"] else args.contexts
     g = _read_graph(args.graph)
-    where = dict(target=args.target, actions=args.actions, contexts=args.contexts)
+    where = dict(target=args.target, actions=args.actions, contexts=contexts)
     if args.explain is not None: return print(explain(g, Scope(args.explain), **where))
-    found = pomps(g, **where, limit=args.limit, jobs=args.jobs)
+    families = pomps(g, **where, families=True, limit=args.limit, jobs=args.jobs)
+    total = sum(f.count for f in families)
+    most = args.orders or (total if args.json else _LISTED)
+    found = ordered(s for f in families for s in f.spread(most))
     if args.json: return print(json.dumps([{x: sorted(c) for x, c in s.items()} for s in found]))
-    print(f"{len(found)} scope{'s'*(len(found) > 1)} can be the best, all others can be dropped:")
+    print(f"{total:,} scope{'s'*(total > 1)} can be the best, all others can be dropped:")
     width = max(len(str(s)) for s in found)
     for s in found: print(f"  {str(s):{width}}   {_in_words(s)}")
+    _said_more(families, most)
 
 # %% ../nbs/7_edge/70_cli.ipynb #7c2ef331
 def _place_arguments(c, folder, what):

@@ -254,7 +254,8 @@ class Family:
     def __getitem__(self, i: int) -> Scope:
         if not -self.count <= i < self.count: raise IndexError(f"the family has no member {i}")
         i %= self.count
-        return self._scopes[i] if self._ladder is None else self._ladder.bits.scope(self._ladder.at(i))
+        if self._ladder is None: return self._scopes[i]
+        return self._ladder.bits.scope(self._ladder.at(i))
     def __contains__(self, scope) -> bool:
         if self._ladder is None or scope.keys() != set(self.actions): return scope in self._scopes
         try: return self._ladder.holds(self._ladder.bits.pairs(scope))

@@ -7,6 +7,7 @@ __all__ = ['Problem']
 
 # %% ../nbs/2_systems/21_problem.ipynb #12df1a8c
 import math
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from html import escape
@@ -130,7 +131,7 @@ class Problem:
         # what can be set: a dictionary name -> domain (`Real`, `Integer` or `Category`)
         actions: Mapping,
         # what can be looked at: a dictionary name -> domain or None, or names; None: every observed
-        # variable but the target
+        # variable but the target; "before": those of them that no action influences
         contexts: Mapping | Iterable | None = None,
         maximise: bool = True, # is a large target good? False: a small one is
         # the only scopes that can be played, such as ["X1|C", "X2"]; None: the graph decides
@@ -144,6 +145,8 @@ class Problem:
         graph = graph if isinstance(graph, Graph) else Graph(graph)
         actions = _domains(actions, "actions", graph)
         if contexts is None: contexts = sorted(graph.nodes - {str(target)})
+        elif isinstance(contexts, str) and contexts == "before":
+            contexts = task(graph, target, actions, contexts).contexts
         contexts = _domains(contexts, "contexts", graph, optional=True)
         # checks target, actions and contexts against each other
         t = task(graph, target, actions, contexts)
@@ -158,9 +161,17 @@ class Problem:
         more = (*self.costs.items(), *self.units.items())
         return hash((self.graph, self.target, *domains, self.maximise, self.given, *more))
 
+# %% ../nbs/2_systems/21_problem.ipynb #88e209b3
+def _first(items, n):
+    "The first `n` of some texts, and how many more there are"
+    items = list(items)
+    more = f" and {len(items) - n} more" if len(items) > n else ""
+    return ", ".join(items[:n]) + more
+
 # %% ../nbs/2_systems/21_problem.ipynb #e21e4b31
 @patch
 def scopes(self: Problem,
+    orders: int | None = 8, # of each family at most so many members; None: all
     **options # passed on to `pomps`, such as `jobs` and `limit`
 ) -> list: # of `Scope`s
     "The possibly optimal scopes of this problem, net of their costs, or those that were given"
@@ -173,19 +184,32 @@ def scopes(self: Problem,
                          "as in scopes=['X1|C']")
     found = []
     for n in range(len(uses) + 1):
-        for without in combinations(uses, n): found += self._scopes_without(without, options)
+        for without in combinations(uses, n):
+            found += self._scopes_without(without, orders, options)
     return ordered(found) if uses else found
 
 _MOST_USES = 8 # that cost something: each subset of them is left out once
 
 @patch
-def _scopes_without(self: Problem, without, options):
+def _scopes_without(self: Problem, without, orders, options):
     "The possibly optimal scopes if some variables cannot be set, and some not be looked at"
     from cocabo.search import pomps
     actions = [x for x in self.actions if (x, "actions") not in without]
     contexts = [c for c in self.contexts if (c, "contexts") not in without]
     if not actions: return [Scope({})]
-    return pomps(self.graph, self.target, actions, contexts, **options)
+    families = pomps(self.graph, self.target, actions, contexts, families=True, **options)
+    found = []
+    for f in families: found += _few(f, orders)
+    return ordered(found)
+
+def _few(family, orders):
+    "At most so many members of a family, with a warning if there are more"
+    if orders is None or family.count <= orders: return list(family)
+    warnings.warn(
+        f"{_first(map(brief, family.actions), 4)} can be decided in {family.count:,} orders, each "
+        f"of which is the only best one in some system: {orders} of them are kept; take more with "
+        "problem.scopes(orders=…), or choose with CoCaBO(problem, scopes=[…])", stacklevel=4)
+    return family.spread(orders)
 
 # %% ../nbs/2_systems/21_problem.ipynb #f7f12f77
 @patch
@@ -235,12 +259,6 @@ def from_json(cls: Problem,
                d.get("costs"), d.get("units"))
 
 # %% ../nbs/2_systems/21_problem.ipynb #4dc9bef2
-def _first(items, n):
-    "The first `n` of some texts, and how many more there are"
-    items = list(items)
-    more = f" and {len(items) - n} more" if len(items) > n else ""
-    return ", ".join(items[:n]) + more
-
 @patch
 def __repr__(self: Problem):
     "The problem in one line"

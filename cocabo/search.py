@@ -13,13 +13,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import islice
 from time import time
-from typing import NamedTuple
 from fastcore.basics import patch
 from .bitgraph import BitTask
 from .families import Family, Ladder, NoFamily, Orders, last, most_orders
 from .messages import quoted
-from .scopes import (Scope, Task, _submasks, _terminal, bits, bounded, classes, ordered,
-                           pomis, size, task)
+from .scopes import (Scope, Task, _terminal, bits, bounded, classes, ordered, pomis, size,
+                           task)
 
 # %% ../nbs/1_graphs/16_search.ipynb #20f8237e
 _RUNGS = 40_000 # of a ladder at most: enough for 12 actions in all orders, some 10 s
@@ -184,7 +183,7 @@ def best(self: Search,
     self.memo[key] = walk.out
     return walk.out
 
-# %% ../nbs/1_graphs/16_search.ipynb #1d353556
+# %% ../nbs/1_graphs/16_search.ipynb #702a9332
 @patch
 def climbed(self: Search, acted, orders):
     "The ladder of the actions `acted`, or None if it does not answer for all their orders"
@@ -367,7 +366,7 @@ def each(self: Search, name, items, jobs):
         if self.bar is not None: self.bar.update(len(found))
         yield from found
 
-# %% ../nbs/1_graphs/16_search.ipynb #7bece16e
+# %% ../nbs/1_graphs/16_search.ipynb #3ca3cba1
 _PROBES = 16 # random walks
 
 @patch
@@ -409,7 +408,8 @@ def _start(self: Search, jobs, progress):
     if self.limit is not None and self.likely() > 4*self.limit: self.step(self.limit + 1)
     ways = list(self.ways(self.hard, self.free))
     text = f"orders of {self.listed(self.free | self.hard, 6)}"
-    if len(ways) > 1: text = f"{len(ways):,} ways to leave some of {self.listed(self.hard, 6)} alone"
+    if len(ways) > 1:
+        text = f"{len(ways):,} ways to leave some of {self.listed(self.hard, 6)} alone"
     out = set()
     for left, (found, own) in zip(ways, self._watched("candidates", ways, jobs, text, progress)):
         out |= found
@@ -417,7 +417,7 @@ def _start(self: Search, jobs, progress):
         if own is not None and acted not in self.ladders: self.best(acted) # found elsewhere
     return out
 
-# %% ../nbs/1_graphs/16_search.ipynb #5c91f2a0
+# %% ../nbs/1_graphs/16_search.ipynb #3ffaa424
 @patch
 def solve(self: Search,
     jobs: int = 1, # processes; -1: one for each core
@@ -457,14 +457,15 @@ def families(self: Search, jobs=1, progress=True):
     out = [Family(scopes) for scopes in groups.values()] + [Family(ladder=x) for x in ladders]
     return sorted(out, key=lambda f: (len(f.actions), f.actions))
 
-# %% ../nbs/1_graphs/16_search.ipynb #41a8b682
+# %% ../nbs/1_graphs/16_search.ipynb #cb9869de
 def _roughly(seconds):
     "A time in words, in round numbers"
-    for unit, size in [("years", 365*86400), ("days", 86400), ("hours", 3600), ("minutes", 60)]:
-        if seconds >= 2*size: return f"{seconds/size:,.0f} {unit}"
+    for unit, long in [("years", 365*86400), ("days", 86400), ("hours", 3600), ("minutes", 60)]:
+        if seconds >= 2*long: return f"{seconds/long:,.0f} {unit}"
     return "a second" if seconds < 1.5 else f"{seconds:.0f} seconds"
 
-class Forecast(NamedTuple):
+@dataclass(frozen=True)
+class Forecast:
     "What a search will come to; `str()` is a sentence"
     ways: int # to leave confounded actions alone, about
     scopes: int # how many will be found: exactly, or at most
@@ -488,7 +489,7 @@ def why(self: Search):
     if later: said.append(f"who decides first settles who sees {self.listed(later)}")
     return "; ".join(said + [self.choices()])
 
-# %% ../nbs/1_graphs/16_search.ipynb #fc1baffa
+# %% ../nbs/1_graphs/16_search.ipynb #cbd6c9a7
 _SECONDS = .5 # how long a forecast may measure
 _STEPS = 2000 # branches of one way that it may look at
 _AFTER = 2 # comparisons and takeovers take about as long again as the ways themselves
@@ -535,7 +536,7 @@ def warn(self: Search):
     f = self.forecast()
     if f.seconds > _PATIENCE: warnings.warn(f"This search may give {f}.", stacklevel=3)
 
-# %% ../nbs/1_graphs/16_search.ipynb #76e87368
+# %% ../nbs/1_graphs/16_search.ipynb #fbc9b5bb
 def forecast(
     g: object, # the graph: a `Graph`, or anything that `Graph` reads
     target: str, # the variable to make large
