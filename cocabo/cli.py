@@ -190,7 +190,9 @@ def scopes(args):
     families = pomps(g, **where, families=True, limit=args.limit, jobs=args.jobs)
     total = sum(f.count for f in families)
     most = args.orders or (total if args.json else _LISTED)
-    found = ordered(s for f in families for s in f.spread(most))
+    found = []
+    for f in families: found += f.spread(most)
+    found = ordered(found)
     if args.json: return print(json.dumps([{x: sorted(c) for x, c in s.items()} for s in found]))
     print(f"{total:,} scope{'s'*(total > 1)} can be the best, all others can be dropped:")
     width = max(len(str(s)) for s in found)

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from html import escape
-from itertools import combinations
+from itertools import combinations, product
 from typing import NamedTuple
 from fastcore.basics import patch
 from .graph import Graph
@@ -520,7 +520,9 @@ def _borders(sides, y, part, step, jobs):
         step(len(todo))
         found = set(_waves(partial(_next_pairs, sides, y, part), todo, jobs)) - seen
         seen |= found
-        todo = list({b | 1 << x for t, b in found for x in bits(t & ~(1 << y))})
+        more = set()
+        for inside, border in found: more |= {border | 1 << x for x in bits(inside & ~(1 << y))}
+        todo = list(more)
     return {b for _, b in seen}
 
 # %% ../nbs/1_graphs/13_scopes.ipynb #5c510d7a
@@ -555,7 +557,7 @@ def pomis(
         for part in _parts(sides, y):
             borders = _borders(sides, y, part | 1 << y, step, jobs)
             step(len(sets)*len(borders))
-            sets = [a | b for a in sets for b in borders]
+            sets = [a | b for a, b in product(sets, borders)]
     found = {frozenset(names[v] for v in bits(m)) for m in sets}
     return sorted(found, key=lambda s: (len(s), sorted(s)))
 
