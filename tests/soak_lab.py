@@ -84,11 +84,12 @@ def bent(data, rng):
     return bytes(data) or b" "
 
 
-def words(rng, trials):
+def words(rng):
     """The words of a line, more or less bent."""
     line = rng.choice(lines).split()
     study = rng.choice(["lab.db"] * 30 + ["two.db", "page.yaml", "none.db", "out"])
-    number = str(rng.choice([0, max(trials - 1, 0), rng.randint(0, trials + 1)]))
+    asked = [k for (k,) in rows("lab.db", "select trial from cocabo_events where kind = 'asked'")]
+    number = str(rng.choice([*asked[-3:], rng.randint(0, 9)]))
     line = [{"S": study, "T": number}.get(w, w) for w in line]
     for _ in range(rng.choice([0, 0, 0, 0, 0, 0, 0, 1, 1, 2, 3])):
         i = rng.randrange(1, len(line) + 1)
@@ -106,15 +107,20 @@ def words(rng, trials):
     return line
 
 
-def events(file):
-    """How many events are stored."""
+def rows(file, question):
+    """What SQLite answers; nothing if there is no study."""
     if not Path(file).exists():
-        return 0
+        return []
     with contextlib.closing(sqlite3.connect(file)) as c:
         try:
-            return c.execute("select count(*) from cocabo_events").fetchone()[0]
+            return c.execute(question).fetchall()
         except sqlite3.Error:
-            return 0
+            return []
+
+
+def events(file):
+    """How many events are stored."""
+    return len(rows(file, "select number from cocabo_events"))
 
 
 def play(line, rng):
@@ -150,7 +156,7 @@ def soak(count, seed):
         files = {"page.yaml": page, "plain.json": plain, "past.csv": past, "log.csv": log}
         for name, data in files.items():
             Path(name).write_bytes(bent(data, rng))
-        line = words(rng, events("lab.db") // 3)
+        line = words(rng)
         before = events("lab.db") + events("two.db")
         try:
             code, _, err = play(line, rng)
