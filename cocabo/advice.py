@@ -10,8 +10,8 @@ import math
 from dataclasses import asdict, dataclass
 from html import escape
 import numpy as np
-import torch
 from fastcore.basics import patch
+from .files import late
 import cocabo.answer # the method `best` of an optimiser # noqa: F401
 from .bandit import _features, questions, situations
 from .kernels import cholesky
@@ -21,6 +21,9 @@ from .scopes import Scope
 from .space import Category
 from .study import Study
 from .ucb import Joint, Planning
+
+# %% ../nbs/6_study/63_advice.ipynb #5c9f0868
+torch = late("torch") # not imported before it is needed
 
 # %% ../nbs/6_study/63_advice.ipynb #6f48f099
 _STEPS = 5 # of Lloyd

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Protocol, runtime_checkable
 import numpy as np
-import torch
 from fastcore.basics import patch
 from .features import Features
+from .files import late
 from .graph import Graph
 from .kernels import correlation, squared_distance
 from .laws import Chances, Outlook, _mean
@@ -22,6 +22,9 @@ from .licences import licence
 from .scopes import Scope
 from .space import Category
 from .ucb import _KNOWN, Choice, GPBackend, _checked
+
+# %% ../nbs/4_optimiser/40d_averages.ipynb #822b81c1
+torch = late("torch") # not imported before it is needed
 
 # %% ../nbs/4_optimiser/40d_averages.ipynb #60ecfe6f
 _AVERAGED = 2 # variables at most: each takes a law, and dilutes what is learnt

@@ -12,12 +12,15 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 import numpy as np
-import torch
 from fastcore.basics import patch
 from .arms import Arm, Learner
 from .features import Features, spread
+from .files import late
 from .optimism import repeats
 from .ucb import Planning, Watching, inside
+
+# %% ../nbs/4_optimiser/42_bandit.ipynb #7336aefa
+torch = late("torch") # not imported before it is needed
 
 # %% ../nbs/4_optimiser/42_bandit.ipynb #89713d4d
 @runtime_checkable

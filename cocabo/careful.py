@@ -7,12 +7,15 @@ __all__ = ['outset', 'CarefulBackend']
 
 # %% ../nbs/3_models/36_careful.ipynb #208ef846
 import numpy as np
-import torch
 from fastcore.basics import patch
 from .evidence import Prior
+from .files import late
 from .space import Real
 from .ucb import Choice, GPBackend
 from .features import spread
+
+# %% ../nbs/3_models/36_careful.ipynb #59b59f60
+torch = late("torch") # not imported before it is needed
 
 # %% ../nbs/3_models/36_careful.ipynb #67ee27ff
 _REACH = .1 # of the range on either side of the middle: far enough to see a slope through noise

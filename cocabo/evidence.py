@@ -9,9 +9,12 @@ __all__ = ['Prior', 'relative', 'evidence']
 import math
 from dataclasses import dataclass
 import numpy as np
-import torch
 from fastcore.basics import patch
+from .files import late
 from .kernels import cholesky, correlation, quadratic, squared_distance
+
+# %% ../nbs/3_models/32_evidence.ipynb #42671104
+torch = late("torch") # not imported before it is needed
 
 # %% ../nbs/3_models/32_evidence.ipynb #183b12e4
 @dataclass(frozen=True)
@@ -35,7 +38,7 @@ class Prior:
         "How many columns have a tilt"
         return len(self.tilt[0]) if self.tilt else 0
 
-    def along(self, X: torch.Tensor) -> torch.Tensor:
+    def along(self, X: "torch.Tensor") -> "torch.Tensor":
         "Where points are along the columns with a tilt, measured from the middle"
         columns = list(self.tilt[0]) if self.tilt else []
         return X[:, columns] - .5
@@ -77,9 +80,9 @@ def belief(self: Prior,
 class _Process:
     "The covariance of a stationary process at some points, and what its derivatives need"
     size: float # its variance
-    matrix: torch.Tensor # of covariances
-    slope: torch.Tensor # derivatives of the correlations by the squared distance
-    scaled: torch.Tensor # the points, divided by the lengths
+    matrix: "torch.Tensor" # of covariances
+    slope: "torch.Tensor" # derivatives of the correlations by the squared distance
+    scaled: "torch.Tensor" # the points, divided by the lengths
 
 def _process(t, X, kernel):
     "The process with hyper-parameters `t`"
@@ -110,7 +113,7 @@ def _by_bowl(Q, G):
 def relative(
     prior: Prior,
     t, # hyper-parameters, of which the tilts are the last
-    X: torch.Tensor # points, one per row
+    X: "torch.Tensor" # points, one per row
 ):
     "The noise at some points, in units of that in the middle of the cube; None: all the same"
     if not prior.tilt: return None
@@ -128,9 +131,9 @@ def _within(v, counts, squares):
 class _Noise:
     "The noise variance on the diagonal"
     size: float # of one target, in the middle of the cube
-    each: torch.Tensor # of one target at each point, in units of `size`; None: 1
-    part: torch.Tensor # of a row, which may stand for several targets, in these units; None: 1
-    along: torch.Tensor # where the points are along the columns with a tilt
+    each: "torch.Tensor" # of one target at each point, in units of `size`; None: 1
+    part: "torch.Tensor" # of a row, which may stand for several targets, in these units; None: 1
+    along: "torch.Tensor" # where the points are along the columns with a tilt
     repeats: tuple # how many targets, and their squared differences from the mean; None: one each
 
     def onto(self, K):
@@ -171,7 +174,7 @@ class _Normal:
     value: float # its logarithm
     mean: float # the best mean
     fit: float # (z - m)' K^-1 (z - m)
-    G: torch.Tensor # its derivative by the covariance, times two
+    G: "torch.Tensor" # its derivative by the covariance, times two
 
 def _normal(K, z, tau):
     "The density of targets `z` with covariance `K` and a constant mean around 0, with spread `tau`"
@@ -192,8 +195,8 @@ def evidence(
     # logarithms of the lengths, of the signal, of the noise variance and, if the prior has one, of
     # the bowl; then the tilts, if it has any
     t: np.ndarray,
-    X: torch.Tensor, # points, one per row
-    z: torch.Tensor, # scaled targets
+    X: "torch.Tensor", # points, one per row
+    z: "torch.Tensor", # scaled targets
     kernel: str = "matern", # or "se"
     prior: Prior = Prior(),
     # if z are means of several targets: how many, and their summed squared differences from the

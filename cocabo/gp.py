@@ -10,11 +10,14 @@ import math
 import weakref
 from contextlib import contextmanager
 import numpy as np
-import torch
 from fastcore.basics import patch
 from .evidence import Prior, evidence, relative
+from .files import late
 from .kernels import (cholesky, correlation, expected_bowl, kernels, quadratic,
                             squared_distance)
+
+# %% ../nbs/3_models/33_gp.ipynb #816be75b
+torch = late("torch") # not imported before it is needed
 
 # %% ../nbs/3_models/33_gp.ipynb #6e47d327
 _ROOM = 64 # points for which there is room at first: buffers of a few ten kilobytes
@@ -101,7 +104,7 @@ def set(self: GP,
 
 @patch
 def level(self: GP,
-    Z: torch.Tensor # points, one per row
+    Z: "torch.Tensor" # points, one per row
 ):
     "What the process varies around: its constant mean, and its bowl if it has one"
     return self.mean if self.bowl is None else self.mean + self.bowl(Z)
@@ -137,7 +140,7 @@ def factor(self: GP):
 # %% ../nbs/3_models/33_gp.ipynb #87b7ac67
 @patch
 def note(self: GP,
-    x: torch.Tensor, # a point, with `width` entries
+    x: "torch.Tensor", # a point, with `width` entries
     y: float # its target
 ):
     "Write a target down; the factor is stale until `factor` is called"
@@ -153,7 +156,7 @@ def note(self: GP,
 # %% ../nbs/3_models/33_gp.ipynb #414f9d35
 @patch
 def add(self: GP,
-    x: torch.Tensor, # a point, with `width` entries
+    x: "torch.Tensor", # a point, with `width` entries
     y: float = None # its target; None: what the process itself expects there
 ):
     "Append a point, O(n^2)"
@@ -193,7 +196,7 @@ def _sd(self: GP, V):
 
 @patch
 def posterior(self: GP,
-    Z: torch.Tensor # points, one per row
+    Z: "torch.Tensor" # points, one per row
 ) -> tuple: # tensors: mean and standard deviation of the function (not of a noisy observation)
     "What is known about the function at some points"
     V, _ = self._whitened(Z)
@@ -202,8 +205,8 @@ def posterior(self: GP,
 # %% ../nbs/3_models/33_gp.ipynb #8439a2a1
 @patch
 def average_sd(self: GP,
-    Z: torch.Tensor, # points, one per row
-    weights: torch.Tensor # one a point
+    Z: "torch.Tensor", # points, one per row
+    weights: "torch.Tensor" # one a point
 ) -> float:
     "The standard deviation of the weighted sum of the function at some points"
     V, _ = self._whitened(Z)
@@ -218,7 +221,7 @@ def average_sd(self: GP,
 # %% ../nbs/3_models/33_gp.ipynb #c49e6e99
 @patch
 def joint(self: GP,
-    Z: torch.Tensor # points, one per row
+    Z: "torch.Tensor" # points, one per row
 ) -> tuple: # tensors: the mean, and the covariance of the function
     "What is known about the function at some points together; the constant mean is unknown too"
     V, _ = self._whitened(Z)
@@ -418,7 +421,7 @@ def weights(self: GP):
 
 @patch
 def ucb(self: GP,
-    Z: torch.Tensor, # points, one per row
+    Z: "torch.Tensor", # points, one per row
     # root of beta; or a function that gives it for standard deviations, with the derivative of
     # root*sd by sd
     root,
@@ -455,7 +458,7 @@ class Watch:
     "The posterior of a `GP` on a fixed set of points, kept current"
     def __init__(self,
         gp: GP,
-        Z: torch.Tensor # points, one per row
+        Z: "torch.Tensor" # points, one per row
     ):
         self.gp, self.Z = gp, Z
         self.refresh()

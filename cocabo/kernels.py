@@ -7,14 +7,17 @@ __all__ = ['kernels', 'correlation', 'squared_distance', 'cholesky', 'quadratic'
 
 # %% ../nbs/3_models/31_kernels.ipynb #98d41540
 from dataclasses import dataclass
-import torch
+from .files import late
+
+# %% ../nbs/3_models/31_kernels.ipynb #78dddf2b
+torch = late("torch") # not imported before it is needed
 
 # %% ../nbs/3_models/31_kernels.ipynb #1fdd1e9d
 kernels = "matern", "se"
 
 def correlation(
     kernel: str, # "matern" (5/2) or "se"
-    r2: torch.Tensor # squared scaled distances
+    r2: "torch.Tensor" # squared scaled distances
 ) -> tuple: # the correlation and its derivative by r2
     "How alike the function is at a distance, and how fast that changes"
     if kernel == "se":
@@ -27,9 +30,9 @@ def correlation(
 
 # %% ../nbs/3_models/31_kernels.ipynb #de0a58d0
 def squared_distance(
-    A: torch.Tensor, # one point per row, already divided by the lengths
-    B: torch.Tensor # the same
-) -> torch.Tensor:
+    A: "torch.Tensor", # one point per row, already divided by the lengths
+    B: "torch.Tensor" # the same
+) -> "torch.Tensor":
     "Squared distances between all rows of A and all rows of B"
     r2 = torch.addmm((B*B).sum(1), A, B.T, alpha=-2)
     return r2.add_((A*A).sum(1)[:, None]).clamp_(min=0)
@@ -40,8 +43,8 @@ def squared_distance(
 _LEAST, _MOST = 1e-13, 1e-3
 
 def cholesky(
-    K: torch.Tensor # symmetric, positive (semi)definite
-) -> torch.Tensor:
+    K: "torch.Tensor" # symmetric, positive (semi)definite
+) -> "torch.Tensor":
     "The lower triangular L with L L' = K, with jitter on the diagonal only if it is needed"
     L, failed = torch.linalg.cholesky_ex(K)
     size = float(K.diagonal().mean())
@@ -56,9 +59,9 @@ def cholesky(
 
 # %% ../nbs/3_models/31_kernels.ipynb #45fbf528
 def quadratic(
-    A: torch.Tensor, # points, one per row, in the unit cube
-    B: torch.Tensor # the same
-) -> torch.Tensor:
+    A: "torch.Tensor", # points, one per row, in the unit cube
+    B: "torch.Tensor" # the same
+) -> "torch.Tensor":
     "The covariance of random quadratics, for coefficients of unit variance"
     return ((2*A - 1)@(2*B - 1).T).add_(.5).square_()
 
@@ -67,10 +70,10 @@ def quadratic(
 class Bowl:
     "A quadratic over the unit cube, measured from its middle"
     height: float # in the middle
-    slope: torch.Tensor # a vector
-    curve: torch.Tensor # a symmetric matrix
+    slope: "torch.Tensor" # a vector
+    curve: "torch.Tensor" # a symmetric matrix
 
-    def __call__(self, Z: torch.Tensor) -> torch.Tensor:
+    def __call__(self, Z: "torch.Tensor") -> "torch.Tensor":
         "Its value at points, one per row"
         V = 2*Z - 1
         return self.height + V@self.slope + ((V@self.curve)*V).sum(1)
@@ -81,8 +84,8 @@ class Bowl:
 
 # %% ../nbs/3_models/31_kernels.ipynb #2a7be9cf
 def expected_bowl(
-    X: torch.Tensor, # points, one per row
-    alpha: torch.Tensor, # (K + b Q)^-1 (y - mean), all covariances together
+    X: "torch.Tensor", # points, one per row
+    alpha: "torch.Tensor", # (K + b Q)^-1 (y - mean), all covariances together
     b: float # variance of the coefficients
 ) -> Bowl:
     "The posterior mean of a random quadratic under the data"

@@ -8,10 +8,13 @@ __all__ = ['Outlook', 'Chances']
 # %% ../nbs/3_models/38_laws.ipynb #52d4c577
 import math
 import numpy as np
-import torch
 from fastcore.basics import patch
+from .files import late
 from .kernels import correlation, squared_distance
 from .gp import GP
+
+# %% ../nbs/3_models/38_laws.ipynb #52bdcb97
+torch = late("torch") # not imported before it is needed
 
 # %% ../nbs/3_models/38_laws.ipynb #1e11105d
 _VARIES = 1e-6 # of the unit scale: targets that vary by less are taken for constant

@@ -9,15 +9,18 @@ __all__ = ['StagedBackend', 'Budget', 'LookAhead']
 import math
 from dataclasses import dataclass
 import numpy as np
-import torch
 from fastcore.basics import patch
 from .careful import CarefulBackend, outset
 from .features import Features, _number, middles, spread
+from .files import late
 from .laws import Chances, Outlook
 from .messages import brief, unknown
 from .optimism import Scale
 from .space import Category, Integer, Real
 from .ucb import Choice, GPBackend, _checked, climb, inside
+
+# %% ../nbs/3_models/39_lookahead.ipynb #42c79c1e
+torch = late("torch") # not imported before it is needed
 
 # %% ../nbs/3_models/39_lookahead.ipynb #645e32e5
 def _domain(name, *tables):

@@ -21,7 +21,7 @@ from .history import (History, Row, bookkeeping, history_frame, kept, now, plain
                             target_value)
 from .messages import brief, shown, unknown
 from .problem import Problem
-from .recipe import Recipe, build, merged, recipe as make_recipe, variables
+from .recipe import ASKED_FOR, Recipe, build, merged, recipe as make_recipe, variables
 from .scopes import Scope
 from .stages import stages
 from .ucb import Choice
@@ -53,6 +53,11 @@ def _first_recipe(problem, scopes, given, changes):
     if [a.scope for a in plain_one.arms] != [a.scope for a in given.arms]:
         raise ValueError("the recipe was made for another problem: two of its arms are one here")
     return given.change(**changes)
+
+def _default_models(recipe):
+    "Did nobody ask for another model, or for other settings of it?"
+    def asked(a): return {k for k, why in a.why.items() if why == ASKED_FOR} - {"optimism"}
+    return all(a.backend == "gp" and not asked(a) for a in recipe.arms)
 
 # %% ../nbs/4_optimiser/44_optimise.ipynb #a9f3d538
 @dataclass(frozen=True)
@@ -109,7 +114,8 @@ class Optimiser:
         self._plans = [stages(problem.graph, a.scope) for a in self.recipe.arms]
         self._features = [Features(*variables(problem, a.scope)) for a in self.recipe.arms]
         self._state = State()
-        self._learner = build(self.recipe, problem) # a model that cannot be made says so now
+        # a model that cannot be made says so now; the default one can, and is made when needed
+        self._learner = None if _default_models(self.recipe) else build(self.recipe, problem)
         self._lock = RLock()
 
     def __getstate__(self):

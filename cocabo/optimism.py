@@ -8,8 +8,11 @@ __all__ = ['Scale', 'Practical', 'Theory', 'Bold', 'roots', 'bound', 'repeats', 
 # %% ../nbs/3_models/34_optimism.ipynb #f6ca7fdc
 import math
 from dataclasses import dataclass
-import torch
+from .files import late
 from .space import Category, Integer
+
+# %% ../nbs/3_models/34_optimism.ipynb #06710e62
+torch = late("torch") # not imported before it is needed
 
 # %% ../nbs/3_models/34_optimism.ipynb #c50036fc
 class Scale:
@@ -114,7 +117,7 @@ class Bold(float):
 # %% ../nbs/3_models/34_optimism.ipynb #30b7b4ad
 def roots(
     beta: float, # a number, or `Bold`
-    sd: torch.Tensor, # standard deviations
+    sd: "torch.Tensor", # standard deviations
     typical: float # the mean posterior variance at the experiments so far; 0: there are none yet
 ) -> tuple: # r = sqrt(beta), and the derivative of r*sd by sd
     "How many standard deviations of optimism"
@@ -126,10 +129,10 @@ def roots(
     return r, r + (b > float(beta))*g*q/(1 + q)/r
 
 def bound(
-    mean: torch.Tensor, # it is overwritten
-    sd: torch.Tensor, # standard deviations
+    mean: "torch.Tensor", # it is overwritten
+    sd: "torch.Tensor", # standard deviations
     root # a number, or a tensor with one for each
-) -> torch.Tensor:
+) -> "torch.Tensor":
     "mean + root*sd"
     return mean.addcmul_(sd, root) if torch.is_tensor(root) else mean.add_(sd, alpha=root)
 

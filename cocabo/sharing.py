@@ -7,10 +7,10 @@ __all__ = ['worth']
 
 # %% ../nbs/4_optimiser/45b_sharing.ipynb #2f40f686
 import numpy as np
-import torch
 from fastcore.basics import patch
 from .averages import AveragingBackend
 from .bandit import questions
+from .files import late
 from .gp import GP
 from .lending import Lending, gap, point_of
 from .licences import regime
@@ -18,6 +18,9 @@ from .messages import brief
 from .optimise import Optimiser
 from .scopes import Scope
 from .ucb import GPBackend
+
+# %% ../nbs/4_optimiser/45b_sharing.ipynb #094538f3
+torch = late("torch") # not imported before it is needed
 
 # %% ../nbs/4_optimiser/45b_sharing.ipynb #47417193
 _CONTEXTS, _ACTIONS = 16, 16 # at which the variance is averaged
@@ -48,7 +51,7 @@ def worth(
     model, # a `GPBackend`
     own: list, # points of the arm's experiments
     shared: list, # points of other rows
-    Z: torch.Tensor # rows at which it counts what is known
+    Z: "torch.Tensor" # rows at which it counts what is known
 ) -> int: # `_MANY`: at least as many
     "How many experiments of the arm itself would tell as much as the shared rows"
     goal = _variance(_process(model, own, shared), Z)

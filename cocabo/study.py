@@ -23,7 +23,6 @@ from uuid import uuid4
 import numpy as np
 from fastcore.basics import patch
 import cocabo.answer # the methods `best` and `history` of an optimiser
-from .experiments import _connected, _processes
 from .files import one_thread, write_whole
 from .history import row_json
 from .messages import brief, no_such, shown
@@ -854,6 +853,7 @@ def run(self: Study,
 ): # a frame: step, scope, contexts, actions, y, expected, regret, seconds, worker
     "Play a simulated system, with several workers at once"
     import pandas as pd
+    from cocabo.experiments import _processes
     named = find_environment(env) if isinstance(env, str) else env
     self.optimiser._check_run(named, steps)
     jobs, crew = _processes(workers), uuid4().hex[:6]
@@ -887,6 +887,7 @@ def _by_processes(tasks, jobs):
 
 def _by_dask(tasks, address):
     "On a Dask cluster"
+    from cocabo.experiments import _connected
     with _connected(address) as client:
         return client.gather([client.submit(_play_share, *t, pure=False) for t in tasks])
 

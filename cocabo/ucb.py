@@ -11,14 +11,17 @@ import math
 from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 import numpy as np
-import torch
 from fastcore.basics import patch
 from .evidence import Prior
 from .features import Features, _number, spread
+from .files import late
 from .gp import GP, REFIT, Watch
 from .optimism import Bold, Scale, bound, finite, roots
 from .messages import shown
 from .space import Integer, Real
+
+# %% ../nbs/3_models/35_ucb.ipynb #c3d01da6
+torch = late("torch") # not imported before it is needed
 
 # %% ../nbs/3_models/35_ucb.ipynb #ccd8292b
 _LEAP = .2 # of the range: no column moves farther in one step
@@ -27,8 +30,8 @@ _STILL = 1e-5 # of the range: steps below this are not worth another evaluation
 
 def climb(
     slope, # Z -> (values, gradients by the columns that move), tensors
-    Z: torch.Tensor, # starts, one per row
-    values: torch.Tensor, # at the starts
+    Z: "torch.Tensor", # starts, one per row
+    values: "torch.Tensor", # at the starts
     columns, # which columns move
     steps: int = 6,
     # within which they move: two numbers, or two tensors with one entry for each column
@@ -70,7 +73,7 @@ _ROUNDS = 12 # of such moves at most: 36 values are far enough from the best of 
 
 def step(
     features: Features, # of the scope
-    row: torch.Tensor, # where to start, all columns
+    row: "torch.Tensor", # where to start, all columns
     height: float, # the bound there
     value # Z -> upper confidence bounds
 ) -> tuple: # a row that no move improves, its bound
@@ -93,7 +96,7 @@ _STARTS = 5 # candidates that are climbed from: most local maxima that matter, i
 
 def maximise_ucb(
     features: Features, # of the scope
-    Z: torch.Tensor, # candidates: all columns, one point per row
+    Z: "torch.Tensor", # candidates: all columns, one point per row
     value, # Z -> upper confidence bounds
     slope, # Z -> (bounds, gradients by the real columns)
     starts: int = _STARTS, # how many candidates to polish
@@ -143,7 +146,7 @@ class Backend(Protocol):
 class Watching(Protocol):
     "A model that can keep its posterior on a fixed set of points current"
     features: Features # which columns a point has
-    def watch(self, Z: torch.Tensor):
+    def watch(self, Z: "torch.Tensor"):
         "An object whose `posterior(running)` is the posterior at the rows of `Z`, now and later"
     def box(self, columns) -> tuple:
         "Lower and upper ends within which actions in some columns are looked for"
@@ -293,7 +296,7 @@ def box(self: GPBackend, columns) -> tuple:
 
 @patch
 def watch(self: GPBackend,
-    Z: torch.Tensor # points, one per row
+    Z: "torch.Tensor" # points, one per row
 ) -> "Watched":
     "The posterior at some points, kept current"
     return Watched(self, Watch(self.gp, Z))
