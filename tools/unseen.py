@@ -183,6 +183,8 @@ def made(text, env, seed):
     recipe = recipe.change(rule=replace(recipe.rule, **pool), schedule=o.pop("beta", None))
     known = [k for k in ("length", "signal", "noise") if k in o]
     priors = {k: (o.pop(k), getattr(Prior(), k)[1]) for k in known}
+    if "bowl" in o:
+        priors["bowl"] = (o.pop("bowl"), 1.5)
     if priors:
         o["prior"] = Prior(**priors)
     for a in recipe.arms:
