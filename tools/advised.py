@@ -148,7 +148,7 @@ def main():
         with open(args.file) as f:
             done = {r["member"] for r in csv.DictReader(f)}
     names = [n for m in args.members for n in named(m) if n not in done]
-    names = names[::2] + names[1::2]  # if the time runs out, some of every kind
+    names = np.random.default_rng(0).permutation(names).tolist()  # if time runs out, some of all
     began, new, writer = time.time(), not args.file.exists(), None
     end = began + 60 * args.minutes
     seeds = range(args.seeds)
