@@ -149,10 +149,11 @@ def _unseen(scale, luck):
     "What an arm may be worth of which nothing is known"
     return scale.mean + scale.sd*(1 + luck.standard_normal(_DRAWS))
 
-# %% ../nbs/6_study/63_advice.ipynb #f9dfbb1b
+# %% ../nbs/6_study/63_advice.ipynb #8da5e8fb
 _COARSE = 10, 24 # contexts and actions at which every arm is judged
-_FINE = 12, 130 # and those that could be the best
+_FINE = 12, 40 # and those that could be the best
 _FINALISTS = 5 # how many of them, at most
+_LEADS = 12, 130 # and the leading one: what is left in it are hills between its points
 _GONE = .005 # a smaller chance than this is none: two worlds of 512
 
 @dataclass(frozen=True)
@@ -179,13 +180,15 @@ def _possible(opt, leading, luck, widths=(1., _SAFE)):
     best = {w: np.empty((len(arms), _DRAWS)) for w in widths}
     def note(i, drawn):
         nothing = None if drawn else _unseen(learner.scale, luck)
-        for w in widths: best[w][i] = (drawn.best(w) if drawn else nothing) - costs[i]
+        for w in widths:
+            width = w if i == leading else 1.
+            best[w][i] = (drawn.best(width) if drawn else nothing) - costs[i]
 
     for i in range(len(arms)): note(i, judged(i, *_COARSE))
     chance = np.bincount(best[widths[0]].argmax(0), minlength=len(arms))
     found = None
     for i in sorted(range(len(arms)), key=lambda i: (i != leading, -chance[i]))[:_FINALISTS]:
-        drawn = judged(i, *_FINE, _HOPES)
+        drawn = judged(i, *(_LEADS if i == leading else _FINE), _HOPES)
         note(i, drawn)
         if i == leading: found = drawn
     now = {w: found.policy(w) - costs[leading] for w in widths} if found else {}
@@ -418,7 +421,8 @@ def advice(
     if alone is not None and worlds.now and policy.scope:
         beats = float((worlds.now[1.] > alone).mean())
     gains, far = worlds.gain(1., now), worlds.gain(_SAFE, now)
-    low, high = float(np.quantile(gains, .05)), float(np.quantile(far, .95))
+    low = float(np.quantile(gains, .05))
+    high = max(float(np.quantile(far, .95)), 1.96*policy.error)
     name = str(policy.scope)
     net = policy.net if p.costs else None
     return Advice(
