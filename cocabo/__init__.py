@@ -31,6 +31,8 @@ _home = {
     "ucb": ["Backend", "Choice"],
     "bandit": ["ArmRule", "Pooled", "Paper", "Acquisition", "Uniform"],
     "saving": ["load"],
+    "theory": [],
+    "gridplay": [],
     "scm": ["SCM"],
     "environment": ["Environment"],
     "paper_systems": ["noise_environment"],

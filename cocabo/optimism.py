@@ -7,8 +7,11 @@ __all__ = ['Scale', 'Practical', 'Theory', 'Bold', 'roots', 'bound', 'repeats', 
 
 # %% ../nbs/3_models/34_optimism.ipynb #f6ca7fdc
 import math
+import numbers
+import warnings
 from dataclasses import dataclass
 from .files import late
+from .messages import shown
 from .space import Category, Integer
 
 # %% ../nbs/3_models/34_optimism.ipynb #06710e62
@@ -69,6 +72,16 @@ class Practical:
         "The optimism about the scope as a whole, in units of the target"
         return self.rho0*(scale.top or 1.)
 
+# %% ../nbs/3_models/34_optimism.ipynb #7c1d22ab
+def _check(values, name, what, least=0., most=math.inf, whole=False):
+    "Refuse a value of `values` that is not `what`"
+    v = getattr(values, name)
+    number = isinstance(v, numbers.Real) and not isinstance(v, bool)
+    if number and math.isfinite(v):
+        if whole and v == int(v) and v >= least: return
+        if not whole and least < v < most: return
+    raise ValueError(f"{name} should be {what}, not {shown(v)}")
+
 # %% ../nbs/3_models/34_optimism.ipynb #4c7ceedd
 @dataclass(frozen=True)
 class Theory:
@@ -77,9 +90,21 @@ class Theory:
     looks: int = 1 # context columns
     arms: int = 2 # among how many arms
     delta: float = .1 # probability that the bound fails
-    # sqrt(2)/0.5: typical derivatives of a unit-variance SE process with length 0.5
-    phi: float = 2.83
+    # at psi = 1, an SE process of variance 1 and length 0.5 on the unit square has steeper places
+    # with a probability of delta/(4 arms), the level at which the proof uses this
+    phi: float = 3.245
     psi: float = 1. # and how their bound grows with the number of columns
+    side: float = 1. # of the box of actions
+    look_side: float = 1. # of the box of contexts
+
+    def __post_init__(self):
+        for name in ("d", "arms"): _check(self, name, "a whole number from 1 on", 1, whole=True)
+        _check(self, "looks", "a whole number from 0 on", 0, whole=True)
+        for name in ("phi", "psi", "side", "look_side"): _check(self, name, "a positive number")
+        _check(self, "delta", "a probability above 0 and below 1", most=1)
+        if self.side < 1:
+            warnings.warn(f"a box of side {self.side:g} is stretched to side 1 for beta, because "
+                          "the theorem needs sides of at least 1", stacklevel=3)
 
     def _pi(self, n): return math.pi**2*max(n, 1)**2/6
 
@@ -87,19 +112,26 @@ class Theory:
         n: int # experiments that the arm has had
     ) -> float:
         "The optimism about actions after `n` experiments"
-        return 2*math.log(4/self.delta) + 4*self.d*math.log(max(self.arms*self.d*self._pi(n), 1.))
+        net = self.arms*max(self.side, 1.)*self.d*self._pi(n)
+        return 2*math.log(4/self.delta) + 4*self.d*math.log(net)
+
+    def margin(self,
+        n: int # experiments that the arm has had or is having
+    ) -> float:
+        "The optimism about the scope as a whole, in the unit of `phi` times a side"
+        m = self.arms
+        columns = (self.d + self.looks)*self.psi
+        box = max(self.d*self.side, self.looks*self.look_side)
+        first = math.sqrt(math.log(max(4*m*columns/self.delta, 1.)))
+        second = box*math.log(4*m*(columns + 2*self._pi(n))/self.delta)
+        return self.phi*(first + second)
 
     def rho(self,
         n: int, # experiments that the arm has had or is having
         scale: Scale # of all targets so far
     ) -> float:
-        "The optimism about the scope as a whole, in units of the target"
-        m = self.arms
-        columns = self.d + self.looks
-        box = max(self.d, self.looks)
-        first = math.sqrt(math.log(4*m*columns*self.psi/self.delta))
-        second = box*math.log(4*m*(columns*self.psi + 2*self._pi(n))/self.delta)
-        return scale.sd*self.phi*(first + second)
+        "The same in the unit of the target, for a `phi` in standard deviations"
+        return scale.sd*self.margin(n)
 
 # %% ../nbs/3_models/34_optimism.ipynb #942dc576
 class Bold(float):

@@ -101,3 +101,16 @@ def test_check(request):
     words = ["--count", "60" if slow else "1", "--rows", "200", "--seed", "7"]
     run = subprocess.run([sys.executable, script, *words], capture_output=True, text=True)
     assert run.returncode == 0, run.stdout[-3000:] + run.stderr[-3000:]
+
+
+@pytest.mark.parametrize("task", ["events", "regret", "default", "gaps"])
+def test_theory(task, request, tmp_path):
+    """Tiny in any case; two tasks also in the ordinary run, so that the script cannot rot."""
+    if task not in ("default", "gaps") and not request.config.getoption("--slow"):
+        pytest.skip("minutes long: pytest --slow")
+    script = str(Path(__file__).parent / "soak_theory.py")
+    size = ["--runs", "3", "--steps", "40", "--points", "100", "--folder", str(tmp_path)]
+    command = [sys.executable, script, task, *size]
+    run = subprocess.run(command, capture_output=True, text=True)
+    assert run.returncode == 0, run.stdout[-3000:] + run.stderr[-3000:]
+    assert list(tmp_path.glob("*.csv"))
