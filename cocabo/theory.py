@@ -14,10 +14,13 @@ from functools import cached_property, lru_cache
 from itertools import product
 import numpy as np
 import pandas as pd
-import torch
+from .files import late
 from .kernels import correlation, kernels, squared_distance
 from .messages import no_such, shown
 from .optimism import Theory
+
+# %% ../nbs/4_optimiser/48_theory.ipynb #e3b4555e
+torch = late("torch") # not imported before it is needed
 
 # %% ../nbs/4_optimiser/48_theory.ipynb #3f99360b
 def _positive(name, value):
