@@ -19,6 +19,7 @@ _home = {
     "scopes": ["Scope", "mixed_policy_scopes", "pomis"],
     "families": ["Family"],
     "search": ["pomps", "forecast"],
+    "gallery": ["draw_scopes", "scope_table"],
     "verdicts": ["Verdict", "explain"],
     "licences": ["Licence", "licence"],
     "problem": ["Problem"],

@@ -295,16 +295,16 @@ def _axes(pic, ax):
     return ax, min(box.width/(x1 - x0), box.height/(y1 - y0))*72/ax.figure.dpi
 
 # %% ../nbs/1_graphs/11_layout.ipynb #16b8f38e
-def _plot_edge(ax, arrow, points):
+def _plot_edge(ax, arrow, points, colour="black", width=1.1):
     "The line and the heads of one edge"
     from matplotlib.patches import PathPatch, Polygon
     from matplotlib.path import Path
     p, m, q = points
     style = (0, (4, 3)) if arrow == "<->" else "-"
     line = Path([p, m, q], [Path.MOVETO, Path.CURVE3, Path.CURVE3])
-    ax.add_patch(PathPatch(line, fill=False, lw=1.1, ls=style))
+    ax.add_patch(PathPatch(line, fill=False, lw=width, ls=style, color=colour))
     for tip in [q, p] if arrow == "<->" else [q]:
-        ax.add_patch(Polygon(_head(tip, m), color="black", lw=0))
+        ax.add_patch(Polygon(_head(tip, m), color=colour, lw=0))
 
 def plot_picture(
     pic: Picture, # from `arrange`
