@@ -17,7 +17,7 @@ from pathlib import Path
 
 # %% ../nbs/7_edge/70_cli.ipynb #8fedaece
 _commands = {} # name -> (function, function that declares its arguments)
-more = ["lab"] # modules with further commands, which they add when they are imported
+more = ["lab", "door"] # modules with further commands, which they add when they are imported
 
 def command(
     declare=None, # called with the command's parser to add its arguments

@@ -236,7 +236,7 @@ def _changes(study):
         rows.append((e.event, trial, _later[e.kind], e.who, _short_time(e.at)))
     return _table(["event", "trial", "what", "who", "when (UTC)"], rows)
 
-# %% ../nbs/6_study/65_report.ipynb #534f90dd
+# %% ../nbs/6_study/65_report.ipynb #53367b50
 _ACTIONS = 4 # pictures of a policy, at most
 
 def _pictures(opt, policy):
@@ -252,25 +252,23 @@ def _pictures(opt, policy):
         except ValueError: continue # it says why, and there is nothing to see
     return found
 
-_POLICY = 40 # rows of its table
-
 def _policy_table(opt, policy):
-    "What to set at contexts that were seen; None: it looks at nothing"
-    looks = sorted(set().union(*policy.scope.values()) - set(policy.scope))
+    "What to set at some contexts, and what is expected there; None: nothing is set"
     if not policy.scope: return None
-    arm = next(a for a in opt.arms if a.scope == policy.scope)
-    places = [{}]
-    if looks:
-        seen = {tuple(r.values[c] for c in looks) for r in opt.rows
-                if all(c in r.values for c in looks)}
-        ordered = sorted(seen, key=lambda v: [(isinstance(x, str), x) for x in v])
-        at = np.unique(np.linspace(0, len(ordered) - 1, min(len(ordered), 9)).astype(int))
-        places = [dict(zip(looks, ordered[k])) for k in at]
+    p, frame = opt.problem, policy.table()
+    known = {*policy.scope, "value", "low", "high"}
+    looks = [c for c in frame.columns if c not in known]
     rows = []
-    for c in places:
-        acts = policy(c) if arm.scope else {}
-        rows.append([worded(opt.problem, k, v) for k, v in {**c, **acts}.items()])
-    return _table([*looks, *(f"set {brief(x)}" for x in acts)], rows)
+    for r in frame.to_dict("records"):
+        cells = [worded(p, k, r[k]) for k in [*looks, *sorted(policy.scope)]]
+        if "low" in r:
+            error = (r["high"] - r["low"])/(2*1.96)
+            cells += [rounded(r["value"], error),
+                      f"{rounded(r['low'], error)} to {rounded(r['high'], error)}"]
+        rows.append(cells)
+    heads = [*looks, *(f"set {brief(x)}" for x in sorted(policy.scope))]
+    if "low" in frame: heads += [f"{p.target}, expected", "95 % between"]
+    return _table(heads, rows)
 
 # %% ../nbs/6_study/65_report.ipynb #0d4ad46e
 def _computed(study):
@@ -401,7 +399,7 @@ def templates(
     return Environment(loader=DictLoader(sources), autoescape=True, undefined=StrictUndefined,
                        trim_blocks=True, lstrip_blocks=True)
 
-# %% ../nbs/6_study/65_report.ipynb #75b80780
+# %% ../nbs/6_study/65_report.ipynb #a560c186
 _COMPUTING = ("Each arm has a model of the target, which learns from the arm's experiments and "
               "from other rows where the graph allows it; the arm rule chose which scope to play "
               "next, and the model what to set. An interval is 1.96 standard errors to both sides.")
@@ -413,7 +411,7 @@ def _result(study, opt):
         return dict(answer=["Nothing has been told yet."], advice=[], policy=None, pictures=[],
                     rule="")
     policy = opt.best()
-    rule = f"{_upper(policy.scope)}, as in these rows, which are contexts that were seen."
+    rule = f"{_upper(policy.scope)}. The rows are examples, from end to end."
     if not any(policy.scope.values()): rule = f"{_upper(policy.scope)}."
     return dict(answer=list(_answer(p, policy)), advice=str(study.advice()).splitlines(),
                 policy=_policy_table(opt, policy), rule=rule, pictures=_pictures(opt, policy))
