@@ -63,22 +63,28 @@ def said(
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     print(out.encode(encoding, "backslashreplace").decode(encoding))
 
+_password = re.compile(r"(?<=://)([^/@:]*):[^/]*@")
+
+def _address(args):
+    "The address as it was given, but without a password"
+    return _password.sub(r"\1@", args.study)
+
 def again(
     args, # of a command
     *words # of another command, after its study; the first one is its name
 ) -> str:
     "Another command for the same study, to be copied"
     name, *rest = map(str, words)
-    where = [args.study] + (["--name", args.name] if args.name else [])
+    where = [_address(args)] + (["--name", args.name] if args.name else [])
     return " ".join(["cocabo", name, *map(shlex.quote, where), *rest])
 
-# %% ../nbs/7_edge/70b_lab.ipynb #d5dd0288
+# %% ../nbs/7_edge/70b_lab.ipynb #42378ac4
 _remedies = (
     (r"say so with sure=True", "say so with --yes"),
     (r"take\((\d+), worker=[^)]*\) takes it over", r"cocabo take {study} \1 takes it over"),
     (r"undo\(trial=(\d+)\) brings it back", r"cocabo undo {study} --trial \1 brings it back"),
     (r"correct\((\d+), y=…\) changes it", r"cocabo correct {study} \1 changes it"),
-    (r"drop\(number\) takes one out", "cocabo drop {study} TRIAL takes one out"),
+    (r"(?:drop|remove)\(number\) takes one out", "cocabo drop {study} TRIAL takes one out"),
     (r"make (?:one|a study) with Study.create or cocabo new", "make one with cocabo new"),
     (r", as in tell\(trial, 0.42\),", ","),
     (r"give scope='X1\|C'", "give --scope 'X1|C'"),
@@ -89,15 +95,16 @@ _remedies = (
 
 def _for_shell(text, args, numbers=None):
     "A sentence with remedies of the shell, and with the rows of a file"
+    address = shlex.quote(_address(args)).replace("\\", r"\\")
     for pattern, remedy in _remedies:
-        text = re.sub(pattern, remedy.replace("{study}", args.study.replace("\\", "/")), text)
+        text = re.sub(pattern, remedy.replace("{study}", address), text)
     if numbers is None: return text
     def row(found):
         k = int(found[1])
         return f"row {numbers[k]}" if k < len(numbers) else found[0]
     return re.sub(r"\brow (\d+)( of the frame)?", row, text)
 
-# %% ../nbs/7_edge/70b_lab.ipynb #42378ac4
+# %% ../nbs/7_edge/70b_lab.ipynb #9e4885de
 def _asked_back(args, question):
     "Is what looks odd right? Ask the person; a script has to say it beforehand"
     at_terminal = sys.stdin is not None and sys.stdin.isatty()
@@ -135,7 +142,7 @@ def _spoken(args, f, numbers):
         print(f"cocabo: {text}", file=sys.stderr)
     return result
 
-# %% ../nbs/7_edge/70b_lab.ipynb #9e4885de
+# %% ../nbs/7_edge/70b_lab.ipynb #92e9681b
 def _named(words, problem):
     "Words such as Humidity=0.4, as name -> value"
     from cocabo.messages import shown, unknown
@@ -159,7 +166,7 @@ def _trial_number(word):
     if re.fullmatch(r"\d{1,18}", word, re.ASCII): return int(word)
     raise argparse.ArgumentTypeError(f"the number of a trial is expected, not {shown(word)}")
 
-# %% ../nbs/7_edge/70b_lab.ipynb #5bc50c60
+# %% ../nbs/7_edge/70b_lab.ipynb #7a78acf0
 def _value(problem, name, v):
     "A value with its unit"
     text = f"{v:.6g}" if isinstance(v, float) else str(v)
@@ -197,7 +204,7 @@ def _trial_json(trial):
     return dict(trial=trial.number, scope=str(trial.scope), look=list(trial.needs),
                 contexts=trial.contexts, set=trial.actions, ready=trial.ready)
 
-# %% ../nbs/7_edge/70b_lab.ipynb #7a78acf0
+# %% ../nbs/7_edge/70b_lab.ipynb #d4820d1a
 _MOST = 12 # variables that are explained: more are counted
 
 def _with_context(arms, problem, name):
@@ -230,7 +237,7 @@ def _not_worth(problem, arms):
         if not verdict.kept: why[what] = verdict.text
     return why
 
-# %% ../nbs/7_edge/70b_lab.ipynb #d4820d1a
+# %% ../nbs/7_edge/70b_lab.ipynb #5cab7cb4
 def _new_arguments(c):
     "The arguments of `cocabo new`"
     study_arguments(c)
@@ -240,6 +247,7 @@ def _new_arguments(c):
 def _explanation(problem, arms, why, args):
     "What is worth doing, in words"
     aim = f"make {problem.target} {'large' if problem.maximise else 'small'}"
+    if problem.costs: aim += " at its costs"
     lines = [f"One of these scopes is the best to {aim}; experiments have to tell which:"]
     if len(arms) == 1: lines = [f"This scope is the best to {aim}:"]
     if problem.given: lines = [f"The problem file leaves these scopes to {aim}:"]
@@ -273,7 +281,7 @@ def new(args):
     said(args, dict(study=None if args.dry_run else study.name, scopes=[str(s) for s in arms],
                     not_worth=why), text)
 
-# %% ../nbs/7_edge/70b_lab.ipynb #51a60134
+# %% ../nbs/7_edge/70b_lab.ipynb #e60c62af
 def _ask_arguments(c):
     "The arguments of `cocabo ask`"
     study_arguments(c)
@@ -293,7 +301,7 @@ def ask(args):
     text = "\n".join(d["next"] for d in found)
     said(args, found[0] if args.n is None else found, text)
 
-# %% ../nbs/7_edge/70b_lab.ipynb #5425226c
+# %% ../nbs/7_edge/70b_lab.ipynb #adeae323
 def _act_arguments(c):
     "The arguments of `cocabo act`"
     study_arguments(c)
@@ -312,7 +320,7 @@ def act(args):
     text = _next(args, study.problem, trial)
     said(args, dict(_trial_json(trial), next=text), text)
 
-# %% ../nbs/7_edge/70b_lab.ipynb #d74fdad2
+# %% ../nbs/7_edge/70b_lab.ipynb #2fb24fc7
 _FEW, _FAR = 5, 5. # results; ranges of the results so far: a decimal point in the wrong place
 
 def _check_result(args, study, y):
@@ -345,7 +353,7 @@ def _split(values, scope, looks):
         parts[what][k] = v
     return parts
 
-# %% ../nbs/7_edge/70b_lab.ipynb #adeae323
+# %% ../nbs/7_edge/70b_lab.ipynb #8bd521cc
 def _file_arguments(c):
     "The arguments of commands that read a CSV file"
     c.add_argument("--dry-run", action="store_true",
@@ -393,7 +401,7 @@ def _told(args, study, number):
     said(args, data, f"Trial {number}: {p.target} = {_value(p, p.target, row.y)}{after}. "
                      f"{told} told, {waiting} open. Next: {again(args, 'ask')}")
 
-# %% ../nbs/7_edge/70b_lab.ipynb #2fb24fc7
+# %% ../nbs/7_edge/70b_lab.ipynb #435058cd
 def _sheet(args, problem):
     "The sheet that the arguments name"
     from cocabo.sheet import read_sheet
@@ -412,30 +420,39 @@ def _checked_rows(opt, sheet, scope, natural, who):
         except ValueError as e: wrong[number] = str(e)
     return rows, wrong
 
+def _teaching(opt, learner, giver, rows, i):
+    "What rows of a scope would be to an arm: how many it can use, how many it reads, why not all"
+    from cocabo.lending import Lending, gap
+    arm = learner.arms[i]
+    gaps = Counter(gap(r, arm.features) for r in rows)
+    usable, why = gaps.pop("", 0), [f"{n} rows: {what}" for what, n in gaps.items()]
+    if giver == str(arm.scope): return usable, usable, why
+    if learner.may_borrow(giver, i): return usable, len(learner.lendable(rows, i)), why
+    licence = Lending(opt.problem.graph, opt.problem.target, [arm.scope]).licence(giver, 0)
+    why = licence.reason
+    if licence and learner.lending is None: why = "sharing is none"
+    elif licence: why = f"a {type(arm.backend).__name__} learns from its own rows alone"
+    elif opt.recipe.sharing == "average": why += "; perhaps for an average over other variables"
+    return 0, 0, [why]
+
 def teaches(
     opt, # an `Optimiser`
     rows: list # of `Row`s
-) -> list: # of dictionaries: giver, arm, rows, learns, why
+) -> list: # of dictionaries: giver, arm, rows, learns, reads, why
     "How many of some rows would teach each arm, and why not the others"
-    from cocabo.lending import Lending, gap
     from cocabo.licences import regime
+    from cocabo.recipe import build
     from cocabo.scopes import Scope
-    lending = Lending(opt.problem.graph, opt.problem.target, [a.scope for a in opt.recipe.arms])
-    found = []
+    learner, found = build(opt.recipe, opt.problem), []
     for giver in dict.fromkeys(r.scope for r in rows):
         mine = [r for r in rows if r.scope == giver]
-        for i, a in enumerate(opt.recipe.arms):
-            licence = lending.licence(giver, i)
-            own = giver == str(a.scope)
-            gaps = Counter(gap(r, opt._features[i]) for r in mine)
-            learns, why = gaps.pop("", 0), [f"{n} rows: {what}" for what, n in gaps.items()]
-            if not licence: learns, why = 0, [licence.reason]
-            elif opt.recipe.sharing == "none" and not own: learns, why = 0, ["sharing is none"]
+        for i, a in enumerate(learner.arms):
+            learns, reads, why = _teaching(opt, learner, giver, mine, i)
             found.append(dict(giver=regime(Scope(giver)), arm=str(a.scope), rows=len(mine),
-                              learns=learns, why="; ".join(why)))
+                              learns=learns, reads=reads, why="; ".join(why)))
     return found
 
-# %% ../nbs/7_edge/70b_lab.ipynb #575690f9
+# %% ../nbs/7_edge/70b_lab.ipynb #4b33fe65
 def _rehearsal(args, study, sheet, natural):
     "Say what would become of a file, and write nothing"
     opt = study.optimiser
@@ -447,7 +464,9 @@ def _rehearsal(args, study, sheet, natural):
     for d in found:
         share = "all" if d["learns"] == d["rows"] else f"{d['learns']} of"
         why = f": {d['why']}" if d["why"] else ""
-        lines.append(f"{d['arm']} learns from {share} {d['rows']} rows of {d['giver']}{why}.")
+        thinned = d["reads"] < d["learns"]
+        some = f", and reads {d['reads']} of them, evenly spaced" if thinned else ""
+        lines.append(f"{d['arm']} learns from {share} {d['rows']} rows of {d['giver']}{some}{why}.")
     lines += [f"row {k}: {what}" for k, what in list(wrong.items())[:_MOST]]
     lines.append("Nothing was written, because of --dry-run.")
     said(args, dict(file=args.file, rows=len(sheet.rows), how=sheet.how, teaches=found,
@@ -480,7 +499,7 @@ def _tell_file(args):
     args.file = args.trial
     _take_in(args, natural=False)
 
-# %% ../nbs/7_edge/70b_lab.ipynb #8bd521cc
+# %% ../nbs/7_edge/70b_lab.ipynb #360065f6
 def _observe_arguments(c):
     "The arguments of `cocabo observe`"
     study_arguments(c)
@@ -495,7 +514,7 @@ def observe(args):
     args.scope = None
     _take_in(args, natural=True)
 
-# %% ../nbs/7_edge/70b_lab.ipynb #435058cd
+# %% ../nbs/7_edge/70b_lab.ipynb #a5e92bcb
 def _correct_arguments(c):
     "The arguments of `cocabo correct`"
     study_arguments(c)
@@ -563,7 +582,7 @@ def undo(args):
     what = _done(args, lambda sure: study.undo(worker=who, trial=args.trial))
     said(args, dict(undone=what), f"{what[:1].upper()}{what[1:]}.")
 
-# %% ../nbs/7_edge/70b_lab.ipynb #360065f6
+# %% ../nbs/7_edge/70b_lab.ipynb #8675ea97
 def _read_arguments(c): study_arguments(c, writes=False)
 
 def _status_json(study):
@@ -597,7 +616,7 @@ def status(args):
     if not d["open"]: lines.append(f"Next: {again(args, 'ask')}")
     said(args, d, "\n".join(lines))
 
-# %% ../nbs/7_edge/70b_lab.ipynb #5b5a678a
+# %% ../nbs/7_edge/70b_lab.ipynb #e7881555
 def _best_arguments(c):
     "The arguments of `cocabo best`"
     _read_arguments(c)
@@ -626,7 +645,7 @@ def best(args):
         text += f"\nWhat to set: {again(args, 'best', *_open_values(looks))}"
     said(args, data, text)
 
-# %% ../nbs/7_edge/70b_lab.ipynb #a5e92bcb
+# %% ../nbs/7_edge/70b_lab.ipynb #4ecf3472
 def _export_arguments(c):
     "The arguments of `cocabo export`"
     _read_arguments(c)
