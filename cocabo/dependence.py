@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import ndtri
 from scipy.stats import chi2, ncx2, norm, rankdata
 
-# %% ../nbs/1_graphs/19b_dependence.ipynb #53c883a7
+# %% ../nbs/1_graphs/19b_dependence.ipynb #cfebaf36
 _most_words = 20 # categories that a column may have: each needs some rows
 _often = .1 # share of rows with the same number, from which on a column counts as coarse
 
@@ -35,9 +35,13 @@ def column(
 ) -> Column: # fails with a `ValueError` if nothing can be tested with it
     "Read a column"
     import pandas as pd
-    x = pd.Series(x)
-    if x.nunique() < 2: raise ValueError("never changes")
-    if pd.api.types.is_datetime64_any_dtype(x): x = x.astype("int64")
+    x = pd.Series(x).infer_objects()
+    try: different = x.nunique()
+    except TypeError: raise ValueError("holds neither numbers nor words") from None
+    if different < 2: raise ValueError("never changes")
+    if pd.api.types.is_complex_dtype(x): raise ValueError("holds complex numbers")
+    times = pd.api.types.is_datetime64_any_dtype(x), pd.api.types.is_timedelta64_dtype(x)
+    if any(times): x = x.astype("int64")
     if pd.api.types.is_numeric_dtype(x) or pd.api.types.is_bool_dtype(x):
         x = rankdata(x) if np.isinf(x.astype(float)).any() else x.to_numpy(float)
         scale = np.abs(x - x.mean()).max()
@@ -45,8 +49,8 @@ def column(
         counts = np.unique(x, return_counts=True)[1]
         coarse = len(counts) <= _most_words or counts.max() > _often*len(x)
         return Column((v/v.std())[:, None], scored(x)[:, None], len(counts) == 2, coarse)
-    if x.nunique() > _most_words:
-        raise ValueError(f"has {x.nunique()} different words, more than {_most_words}")
+    if different > _most_words:
+        raise ValueError(f"has {different} different words, more than {_most_words}")
     one_hot = pd.get_dummies(x.astype(str)).to_numpy(float)
     one_hot -= one_hot.mean(0)
     return Column(one_hot, one_hot, True)

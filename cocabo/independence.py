@@ -80,10 +80,10 @@ def implied(
         if z is not None: found.append(Independence(a, b, z))
     return found, 0
 
-# %% ../nbs/1_graphs/19c_check.ipynb #8167051c
-_fewest = 30 # rows: with fewer, no test here keeps its level
+# %% ../nbs/1_graphs/19c_check.ipynb #aac15660
+_fewest = 30 # rows: fewer show only the strongest dependence, if any
 _most_rows = 20_000 # with more, a random part is used: they show correlations of .03 already
-_widest = 5 # variables that may be known: with more, the level is lost, as measured below
+_widest = 5 # variables that may be known: with more, a smooth regression needs thousands of rows
 
 def _table(frame):
     "The rows as a frame"

@@ -64,9 +64,10 @@ problem_schema = {
         target={**_text, "description": "the variable to make large, or small"},
         maximise=dict(type="boolean", description="true or false: is a large target good?"),
         actions=_by_name(_domain, "what can be set, as name: {low: 0, high: 1}"),
-        contexts=dict(type=["object", "array", "null"], additionalProperties=_open_domain,
-                      items=_names["items"], maxItems=10**4,
-                      description="names of what can be looked at, or names with domains"),
+        contexts=dict(type=["object", "array", "string", "null"], pattern="^before$",
+                      additionalProperties=_open_domain, items=_names["items"], maxItems=10**4,
+                      description="names of what can be looked at, or names with domains, or "
+                                  "before: all that no action influences"),
         scopes={**_names, "type": ["array", "null"],
                 "description": "a list of the only scopes to play, such as [X1|C, X2]"},
         costs=_by_name(dict(type="number", minimum=0, description="a number, 0 or more"),
@@ -257,6 +258,7 @@ def _check_shape(v, schema, path=()):
     kinds = [kinds] if isinstance(kinds, str) else kinds
     bad = kinds and not any(_fits(v, k) for k in kinds)
     bad = bad or "enum" in schema and v not in schema["enum"]
+    bad = bad or isinstance(v, str) and not re.search(schema.get("pattern", ""), v)
     small = isinstance(v, (int, float)) and not v >= schema.get("minimum", v)
     if bad or small: raise _Wrong(path, f"this should be {what}, not {shown(v)}")
     most = schema.get("maxLength" if isinstance(v, str) else "maxItems")
@@ -278,7 +280,7 @@ def _blamed(make: Callable, field, entries):
     "`make(entries)`; if it fails, the first entry that fails alone is named"
     try: return make(entries)
     except ValueError as e: whole = e
-    keys = [] if entries is None else list(entries)
+    keys = list(entries) if isinstance(entries, (dict, list)) else []
     for i, k in enumerate(keys):
         one = {k: entries[k]} if isinstance(entries, Mapping) else [k]
         _at((field, k if isinstance(entries, Mapping) else i), make, one)

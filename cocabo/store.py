@@ -173,7 +173,7 @@ def _sentence(error, place):
     kind = ValueError if what in ("strange", "damaged", "empty") else OSError
     return kind(_sentences[what].format(place, why))
 
-# %% ../nbs/6_study/61_store.ipynb #e88fedb1
+# %% ../nbs/6_study/61_store.ipynb #408cb849
 class Store:
     "Events of studies, in a SQLite file or on a PostgreSQL server"
     def __init__(self,
@@ -201,6 +201,11 @@ class Store:
         "The address, as it is shown: without a password"
         if self.lite: return self.given
         return self.url.set(drivername="postgresql").render_as_string()
+
+    @property
+    def where(self) -> str:
+        "The address for another process: the whole path of a file, or the URL with its password"
+        return self.url.database if self.lite else self.given
 
     @property
     def engine(self):

@@ -673,18 +673,23 @@ def take(self: Study,
         mine._worker = worker
         return mine
 
-# %% ../nbs/6_study/62_study.ipynb #56934e6e
+# %% ../nbs/6_study/62_study.ipynb #0aef1639
 @patch
 def undo(self: Study,
     worker: str = None, # only what was done by this one; None: by anybody
-    trial=None # only what was done to this trial, or its number; None: to any
+    trial=None, # only what was done to this trial, or its number; None: to any
+    key: str = None # undoing again with the same key undoes nothing more
 ) -> str: # what was undone
     "Undo what was done last"
-    done, key = [], uuid4().hex
+    done, key, given = [], _key(key), key is not None
     with self._lock:
         self.refresh()
         number = None if trial is None else self._number(trial)
         def make():
+            before = self._seen_key(key, "undone") if given else None
+            if before:
+                done[:] = [self._replay.events[json.loads(before.body)["event"] - 1]]
+                return []
             e = self._last(worker, number)
             if why := self._replay.why_not_undo(e.number): raise ValueError(why)
             done[:] = [e]
@@ -841,7 +846,7 @@ def _play_share(parts, study, env, steps, seed, worker):
     if isinstance(env, str): env = find_environment(env)
     with one_thread(): return [_play_one(study, env, seed, worker) for _ in range(steps)]
 
-# %% ../nbs/6_study/62_study.ipynb #6e8fca68
+# %% ../nbs/6_study/62_study.ipynb #d7892652
 @patch
 def run(self: Study,
     env, # an `Environment`, or its name
@@ -858,7 +863,7 @@ def run(self: Study,
     self.optimiser._check_run(named, steps)
     jobs, crew = _processes(workers), uuid4().hex[:6]
     shares = [steps//jobs + (i < steps%jobs) for i in range(jobs)]
-    study = Study(self._store.given, self.name, self.lease or _LEASE)
+    study = Study(self._store.where, self.name, self.lease or _LEASE)
     tasks = []
     for i, n in enumerate(shares):
         if n: tasks.append((registered(), study, env, n, seed, f"{crew}-{i}"))

@@ -114,3 +114,26 @@ def test_theory(task, request, tmp_path):
     run = subprocess.run(command, capture_output=True, text=True)
     assert run.returncode == 0, run.stdout[-3000:] + run.stderr[-3000:]
     assert list(tmp_path.glob("*.csv"))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["kill", "--times", "20", "--method", "random"],
+        ["cut", "--count", "100"],
+        ["full", "--times", "3"],
+        ["crowd", "--workers", "4", "--count", "20"],
+        ["opening", "--workers", "16"],
+        ["upgrade", "--times", "20"],
+        ["mutate", "--count", "400"],
+    ],
+)
+def test_study(words, request):
+    """The shortest also in the ordinary run, so that the script cannot rot."""
+    if words[0] != "cut" and not request.config.getoption("--slow"):
+        pytest.skip("minutes long: pytest --slow")
+    script = str(Path(__file__).parent / "soak_study.py")
+    run = subprocess.run([sys.executable, script, *words], capture_output=True, text=True)
+    if "no small file system" in run.stdout:
+        pytest.skip("a small file system could not be mounted")
+    assert run.returncode == 0, run.stdout[-3000:] + run.stderr[-3000:]
