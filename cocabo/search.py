@@ -21,7 +21,7 @@ from .scopes import (Scope, Task, _terminal, bits, bounded, classes, ordered, po
                            task)
 
 # %% ../nbs/1_graphs/16_search.ipynb #20f8237e
-_RUNGS = 40_000 # of a ladder at most: enough for 12 actions in all orders, some 10 s
+_RUNGS = 400_000 # of a ladder times contexts, at most: enough for 12 actions in all orders
 _FAILURES = 8 # attempts to make a ladder that may fail before no more are made
 _MANY = 300 # orders of one set of actions after which they are made a ladder, if they can be
 
@@ -111,8 +111,9 @@ def ways(self: Search, options, cut, copied=True):
         if self._dismissed(left, cut, copied): return
         if i == len(xs): yield left
         else:
-            yield from go(i + 1, left, cut | xs[i])
-            yield from go(i + 1, left | xs[i], cut)
+            both = [(left, cut | xs[i]), (left | xs[i], cut)]
+            if not copied: both.reverse() # a comparison with few actions has few orders
+            for way in both: yield from go(i + 1, *way)
     return go(0, 0, cut)
 
 # %% ../nbs/1_graphs/16_search.ipynb #80d76955
@@ -193,7 +194,8 @@ def climbed(self: Search, acted, orders):
     if left & ~b.above(1 << b.y, dict.fromkeys(orders.down, 0)): return None
     if any(not b.parents[x] & stuck for x in bits(left)): return None
     if self.failed > _FAILURES: return None
-    try: ladder = Ladder(b, orders.seen, orders.down, _RUNGS)
+    most = _RUNGS//(orders.seen.bit_count() + 1)
+    try: ladder = Ladder(b, orders.seen, orders.down, most)
     except NoFamily:
         self.failed += 1
         return None
@@ -508,7 +510,7 @@ def forecast(self: Search) -> Forecast:
     orders = most_orders(self.orders(every))
     start = time()
     if not self.hard:
-        trial = Search(self.bits.task, 20*_STEPS)
+        trial = Search(self.bits.task, _STEPS)
         try: found = trial.best(every)
         except ValueError: return Forecast(1, orders, False, self._pace(start, trial, orders),
                                            self.why())

@@ -130,7 +130,7 @@ def bnlearn(name, k):
 
 makers = dict(fan=fan, tower=tower, tied=tied, plain=plain, beside=beside, paper=paper)
 makers |= dict(sparse=sparse, bnlearn=bnlearn, jobs=tower)
-sizes = dict(fan=range(5, 13), tower=(8, 10, 11, 12, 13), tied=(12, 16, 20), plain=(100, 300))
+sizes = dict(fan=range(5, 13), tower=(8, 10, 11), tied=(12, 16, 20), plain=(100, 300))
 sizes |= dict(beside=range(4), paper=(2, 29), sparse=range(4), jobs=(11, 12, 13))
 
 
@@ -140,7 +140,8 @@ def one(case, size, jobs):
     from cocabo.search import pomps
 
     edges, tied_, y, acts, contexts = makers[case](*size)
-    g = Graph(directed=edges, bidirected=tied_)
+    names = {v for e in edges + tied_ for v in e} | {y, *acts}
+    g = Graph(nodes=names, directed=edges, bidirected=tied_)
     nodes = len(g.nodes)
     start = time.perf_counter()
     try:
