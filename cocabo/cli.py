@@ -402,6 +402,7 @@ def _demo_answer(env, file):
     print(f"""
 The picture: {file}
 Next:
+  cocabo new lab.db problem.yaml                                         tutorial: your_experiment
   cocabo scopes 'X1 -> X2 -> Y; X2 <-> Y' --target Y --actions X1,X2     a graph of your own
   cocabo run fig1 --method cocabo --method cobo                          a comparison that is kept
   cocabo --help                                                          all commands
