@@ -10,8 +10,8 @@ import math
 from dataclasses import asdict, dataclass
 from html import escape
 import numpy as np
+import torch
 from fastcore.basics import patch
-from .files import late
 import cocabo.answer # the method `best` of an optimiser # noqa: F401
 from .bandit import _features, questions, situations
 from .kernels import cholesky
@@ -21,9 +21,6 @@ from .scopes import Scope
 from .space import Category
 from .study import Study
 from .ucb import Joint, Planning
-
-# %% ../nbs/6_study/63_advice.ipynb #5c9f0868
-torch = late("torch") # not imported before it is needed
 
 # %% ../nbs/6_study/63_advice.ipynb #6f48f099
 _STEPS = 5 # of Lloyd
@@ -155,11 +152,13 @@ _FINE = 12, 40 # and those that could be the best
 _FINALISTS = 5 # how many of them, at most
 _LEADS = 12, 130 # and the leading one: what is left in it are hills between its points
 _GONE = .005 # a smaller chance than this is none: two worlds of 512
+_REACH = 2. # times as far from the mean are functions by which a scope is said to be out
 
 @dataclass(frozen=True)
 class Worlds:
     "What the policies are worth in some hundred possible worlds, net of cost; larger is better"
     best: dict # width -> a row for each arm, a column for each world: its best policy
+    reach: np.ndarray # the best policies again, of functions that are far from the mean
     now: dict # width -> the policy of the leading arm, as of today; empty if no arm leads
     leading: Drawn | None # the leading arm
 
@@ -178,11 +177,13 @@ def _possible(opt, leading, luck, widths=(1., _SAFE)):
         return Drawn(pool, *_drawn(arms[i].model, pool.points, luck), weights(pool))
 
     best = {w: np.empty((len(arms), _DRAWS)) for w in widths}
+    reach = np.empty((len(arms), _DRAWS))
     def note(i, drawn):
         nothing = None if drawn else _unseen(learner.scale, luck)
         for w in widths:
             width = w if i == leading else 1.
             best[w][i] = (drawn.best(width) if drawn else nothing) - costs[i]
+        reach[i] = (drawn.best(_REACH) if drawn else nothing) - costs[i]
 
     for i in range(len(arms)): note(i, judged(i, *_COARSE))
     chance = np.bincount(best[widths[0]].argmax(0), minlength=len(arms))
@@ -192,7 +193,7 @@ def _possible(opt, leading, luck, widths=(1., _SAFE)):
         note(i, drawn)
         if i == leading: found = drawn
     now = {w: found.policy(w) - costs[leading] for w in widths} if found else {}
-    return Worlds(best, now, found)
+    return Worlds(best, reach, now, found)
 
 # %% ../nbs/6_study/63_advice.ipynb #e314ecaf
 _ALIKE = .2 # of its range: how far numbers may differ, about, in contexts that are taken as alike
@@ -373,11 +374,14 @@ def _unknown(opt, leading, nothing):
         yield ("The model does not know how its errors hang together: they were taken to be the "
                "same everywhere.")
 
-# %% ../nbs/6_study/63_advice.ipynb #51e8d878
-def _beaten(opt, chances):
-    "Scopes that can no longer win; those that were hardly played can"
-    for a in opt.arms:
-        if chances[str(a.scope)] < _GONE and (a.n >= _FEW or a.lent): yield str(a.scope)
+# %% ../nbs/6_study/63_advice.ipynb #7cc31988
+def _beaten(opt, leading, worlds, alone):
+    "Scopes that do not win even with functions far from the mean; those hardly played may"
+    for i, a in enumerate(opt.arms):
+        if i == leading or a.n < _FEW and not a.lent: continue
+        others = np.delete(worlds.best[1.], i, 0)
+        if alone is not None: others = np.r_[others, alone[None]]
+        if (worlds.reach[i] > others.max(0)).mean() < _GONE: yield str(a.scope)
 
 def _leading(opt, policy):
     "The number of the arm that is recommended; None: doing nothing, which is no arm"
@@ -428,7 +432,8 @@ def advice(
     return Advice(
         told=opt.told, target=p.target, leading=name, value=policy.value,
         interval=policy.interval, net=net, chance=chances[name], chances=chances,
-        out=tuple(_beaten(opt, chances)), gain=float(gains.mean()), gain_interval=(low, high),
+        out=tuple(_beaten(opt, leading, worlds, alone)), gain=float(gains.mean()),
+        gain_interval=(low, high),
         beats_nothing=beats, nothing=None if nothing is None else opt.sign*nothing[0],
         looks=_looks(opt, leading, worlds), stop=high <= limit, limit=limit, why=why,
         unknown=tuple(_unknown(opt, leading, nothing)))
