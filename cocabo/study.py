@@ -145,6 +145,7 @@ def _catch_up(self: Study, c):
                       "from now on", stacklevel=4)
         r.back_to(0)
     r.take(self._store.events(c, self._id, r.number, r.mark))
+    if not r.opt: raise ValueError(f"{r.place} is damaged: its events are gone; use a backup")
     self._safe = r.number
     self._free = self._store.ended(c, self._id)
 

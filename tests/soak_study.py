@@ -10,7 +10,7 @@ opening  --workers processes that create, open and ask at once
 upgrade  kill -9 at random moments of an upgrade [--times 200]: the old version or the new one
 mutate   rows and files with changes [--count 20000 --start 0]: refused in a sentence or the same,
          and what is read can be used
-cost     milliseconds for ask + act + tell through the store and without, at 100 and 2,000 trials;
+cost     milliseconds for ask + act + tell through the store and without, at 100 and --count trials;
          --optuna PYTHON: and of Optuna with its SQLite storage, which that Python has
 
 All take --seed; --store postgres takes a PostgreSQL server instead of a file. Exit code 1 on any
@@ -665,6 +665,9 @@ def mutate(count, seed, start, minutes):
         if status:
             done.append([at, "failed", f"the process ended with status {status}", 0.0])
             at += 1
+        for i, what, why, _ in said:
+            if why:
+                print(f"file {i}: {what}: {why}", flush=True)
         print(f"{len(done)} files, {sum(d[1] == 'failed' or bool(d[2]) for d in done)} problems",
               flush=True)  # fmt: skip
     shutil.rmtree(folder)
@@ -680,7 +683,8 @@ optuna.logging.set_verbosity(optuna.logging.ERROR)
 storage = "sqlite:///" + os.path.join(tempfile.mkdtemp(), "o.db")
 study = optuna.create_study(storage=storage, sampler=optuna.samplers.RandomSampler(seed=0))
 took = []
-for t in range(2000):
+n = int(sys.argv[1])
+for t in range(n):
     start = time.perf_counter()
     trial = study.ask()
     trial.suggest_float("X1", -1, 1)
@@ -688,7 +692,7 @@ for t in range(2000):
     took.append(time.perf_counter() - start)
 start = time.perf_counter()
 optuna.load_study(study_name=study.study_name, storage=storage).trials
-print(json.dumps([sorted(took[60:100])[20], sorted(took[1900:])[50], time.perf_counter() - start]))
+print(json.dumps([sorted(took[60:100])[20], sorted(took[-100:])[50], time.perf_counter() - start]))
 """
 
 
@@ -725,10 +729,11 @@ def cost(places, method, optuna, upto=2000):
     print(f"opened with {upto} trials in {1e3 * opened:.0f} ms; the first ask and act after it "
           f"{1e3 * first:.0f} ms")  # fmt: skip
     if optuna:
-        said = subprocess.run([optuna, "-c", optuna_script], capture_output=True, text=True)
+        words = [optuna, "-c", optuna_script, str(upto)]
+        said = subprocess.run(words, capture_output=True, text=True)
         early, late, opened = json.loads(said.stdout.splitlines()[-1])
         print(f"Optuna, random, SQLite: {1e3 * early:.2f} ms at 100 trials, {1e3 * late:.2f} ms "
-              f"at 2000, opened in {1e3 * opened:.0f} ms")  # fmt: skip
+              f"at {upto}, opened in {1e3 * opened:.0f} ms")  # fmt: skip
     return []
 
 
@@ -783,7 +788,7 @@ def check(a, places):
         return upgrade(a.times or 200, a.seed)
     if a.check == "mutate":
         return mutate(a.count or 20_000, a.seed, a.start, a.minutes)
-    return cost(places, a.method or "random", a.optuna)
+    return cost(places, a.method or "random", a.optuna, a.count or 2000)
 
 
 if __name__ == "__main__":

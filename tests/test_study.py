@@ -331,6 +331,13 @@ def test_bent_rows_are_named(address):
         c.commit()
     with pytest.raises(ValueError, match="event 6 .* checksum"):
         cb.Study(address)
+    if lite:
+        with sqlite3.connect(address) as c:
+            c.execute("drop trigger cocabo_delete")
+            c.execute("delete from cocabo_events")
+        c.close()
+        with pytest.raises(ValueError, match="events are gone"):
+            cb.Study(address)
 
 
 def test_change_and_export(address, tmp_path):
