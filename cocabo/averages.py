@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['Base', 'base_of', 'carried', 'averaged', 'Reading', 'AveragingBackend']
 
-# %% ../nbs/4_optimiser/40d_averages.ipynb #586469ad
+# %% ../nbs/4_optimiser/40d_averages.ipynb #77333282
 import math
 from dataclasses import dataclass
 from itertools import combinations
@@ -23,10 +23,10 @@ from .scopes import Scope
 from .space import Category
 from .ucb import _KNOWN, Choice, GPBackend, _checked
 
-# %% ../nbs/4_optimiser/40d_averages.ipynb #822b81c1
+# %% ../nbs/4_optimiser/40d_averages.ipynb #b3e69078
 torch = late("torch") # not imported before it is needed
 
-# %% ../nbs/4_optimiser/40d_averages.ipynb #60ecfe6f
+# %% ../nbs/4_optimiser/40d_averages.ipynb #324628be
 _AVERAGED = 2 # variables at most: each takes a law, and dilutes what is learnt
 
 @dataclass(frozen=True)
@@ -48,6 +48,7 @@ def _bases(h, scope_names, extra, target):
             base = {*kept, *extra}
             if _enough(h, scope_names, base, target): yield frozenset(base)
 
+# %% ../nbs/4_optimiser/40d_averages.ipynb #db6abf2c
 def base_of(
     graph: Graph,
     taker: Scope, # of the arm
@@ -68,7 +69,7 @@ def base_of(
                 best = Base(extra, tuple(sorted(base)), tuple(map(str, good)))
     return best
 
-# %% ../nbs/4_optimiser/40d_averages.ipynb #f04b973f
+# %% ../nbs/4_optimiser/40d_averages.ipynb #2fa98df5
 def carried(
     rows: np.ndarray, # points in the columns of `source`
     source: Features,
@@ -85,7 +86,7 @@ def carried(
         out[:, other] = (a + (b - a)*rows[:, mine] - low)/(high - low)
     return out
 
-# %% ../nbs/4_optimiser/40d_averages.ipynb #e2a0563e
+# %% ../nbs/4_optimiser/40d_averages.ipynb #a0931d5e
 _LEVELS = 4 # of luck, on either side of a covariance
 _SHIFTS = np.array([-math.sqrt(3), 0., math.sqrt(3)]) # of the law's mean, in standard deviations
 _SHARES = np.array([1, 4, 1])/6
@@ -114,7 +115,7 @@ def averaged(
     mean = m@_SHARES
     return mean, np.sqrt(v@_SHARES + ((m - mean[:, None])**2)@_SHARES)
 
-# %% ../nbs/4_optimiser/40d_averages.ipynb #58c99099
+# %% ../nbs/4_optimiser/40d_averages.ipynb #8453be60
 @runtime_checkable
 class Reading(Protocol):
     "A model that reads whole rows, of any regime"
@@ -169,7 +170,7 @@ class AveragingBackend:
     def borrow(self, points, ys): self.plain.borrow(points, ys)
     def box(self, columns): return self.plain.box(columns)
 
-# %% ../nbs/4_optimiser/40d_averages.ipynb #f3716028
+# %% ../nbs/4_optimiser/40d_averages.ipynb #97a7ee02
 @patch
 def _may(self: AveragingBackend, giver, part):
     "May rows of a regime teach the function (`part` None) or the laws?"
@@ -201,6 +202,7 @@ def read(self: AveragingBackend, rows: list, sign: int) -> int:
     self._learn_laws([point_of(r, self.whole) for r in lawful])
     return len(known)
 
+# %% ../nbs/4_optimiser/40d_averages.ipynb #724bf3df
 @patch
 def _learn_laws(self: AveragingBackend, points):
     "Learn how the averaged variables come out"
@@ -219,7 +221,7 @@ def _learn_laws(self: AveragingBackend, points):
 
 _MOST = 256 # rows from which laws are learnt
 
-# %% ../nbs/4_optimiser/40d_averages.ipynb #e25bec7f
+# %% ../nbs/4_optimiser/40d_averages.ipynb #b87b2d70
 _ONE = np.repeat(np.arange(len(_SHIFTS)), _LEVELS) # the shift of each draw of a question
 
 def _outlook(law, Z):
@@ -240,6 +242,7 @@ def _choice(law, Z, u):
     choice = np.minimum((p.cumsum(1) < u[:, None]).sum(1), p.shape[1] - 1)
     return math.sqrt(.5)*np.eye(p.shape[1])[choice]
 
+# %% ../nbs/4_optimiser/40d_averages.ipynb #0b9cc0a1
 @patch
 def _drawn(self: AveragingBackend, rows, side):
     "Questions with what may be seen besides, in the columns of the function"
@@ -258,6 +261,7 @@ def _drawn(self: AveragingBackend, rows, side):
             Z[:, law.column] = _number(law, known, u, np.tile(_SHIFTS[_ONE], n))
     return carried(Z, self.whole, self.outer.features)
 
+# %% ../nbs/4_optimiser/40d_averages.ipynb #fc163cda
 @patch
 def _ask(self: AveragingBackend, rows):
     "Mean and standard deviation at points in the columns of the plain model"
@@ -276,7 +280,7 @@ def posterior(self: AveragingBackend, points) -> tuple:
     self.plain._ready()
     return self._ask(self.plain.features.encode(points))
 
-# %% ../nbs/4_optimiser/40d_averages.ipynb #e007eee4
+# %% ../nbs/4_optimiser/40d_averages.ipynb #ca7221ee
 _AROUND, _MOVES = 24, (.1, .02) # candidates around the best, and how far in units of the range
 
 @patch
@@ -293,6 +297,7 @@ def _better(self: AveragingBackend, row, root, box, rng):
         best = Z[k]
     return best, float(mean[k] + root*sd[k]), float(mean[k]), float(sd[k])
 
+# %% ../nbs/4_optimiser/40d_averages.ipynb #168c3740
 @patch
 def maximise(self: AveragingBackend,
     context: dict, # name -> value

@@ -71,7 +71,7 @@ def _box(learner, i):
     fresh = type(arm)(arm.scope, arm.backend, arm.features, arm.plan)
     return torch.from_numpy(questions(fresh, contexts, _ACTIONS)[0])
 
-# %% ../nbs/4_optimiser/45b_sharing.ipynb #a15b969f
+# %% ../nbs/4_optimiser/45b_sharing.ipynb #a12cf5dd
 def _gaps(rows, features):
     "How many of the rows an arm can use, and what is wrong with most of the others"
     found = [gap(r, features) for r in _thinned(rows)]
@@ -86,6 +86,7 @@ def _regimes(opt):
     for r in opt.rows: found.setdefault(r.scope, []).append(r)
     return found
 
+# %% ../nbs/4_optimiser/45b_sharing.ipynb #f3f1c087
 @patch
 def _shared(self: Optimiser, learner, i, rows, own, Z):
     "What rows of another regime are to an arm: usable, licensed, why, worth"
@@ -111,7 +112,7 @@ def _shared(self: Optimiser, learner, i, rows, own, Z):
     good = [r for r in _thinned(rows) if not gap(r, arm.features)]
     return usable, True, why, worth(model, own, [point_of(r, arm.features) for r in good], Z)
 
-# %% ../nbs/4_optimiser/45b_sharing.ipynb #5c5048e0
+# %% ../nbs/4_optimiser/45b_sharing.ipynb #b50d5c0e
 def _own(rows, features):
     "The points of an arm's own experiments"
     return [point_of(r, features) for r in rows if not gap(r, features)]
@@ -135,7 +136,7 @@ def sharing(self: Optimiser):
     frame["worth"] = frame["worth"].astype("Int64")
     return frame
 
-# %% ../nbs/4_optimiser/45b_sharing.ipynb #b2458cdf
+# %% ../nbs/4_optimiser/45b_sharing.ipynb #8f365d29
 _RING = 14 # points^2: the area of a circle
 
 def _axes_of(arm, x, y):
@@ -157,6 +158,7 @@ def _drawn(ax, rows, x, y, **look):
         ends.append([r.values[v] for r in rows] if v else [r.trial for r in rows])
     ax.scatter(*ends, **look)
 
+# %% ../nbs/4_optimiser/45b_sharing.ipynb #3d07c585
 @patch
 def plot_sharing(self: Optimiser,
     arm=None, # the scope of an arm; None: the first one
@@ -190,6 +192,7 @@ def plot_sharing(self: Optimiser,
         ax.legend(fontsize=8, loc="upper center", bbox_to_anchor=(.5, -.15), ncols=2)
     return ax
 
+# %% ../nbs/4_optimiser/45b_sharing.ipynb #0581a229
 def _boxed(ax, arm, x, y):
     "The names of the axes, and the ends of real actions"
     for v, label, line in ((x, ax.set_xlabel, ax.axvline), (y, ax.set_ylabel, ax.axhline)):
