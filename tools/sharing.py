@@ -1,17 +1,20 @@
 """What rows of other regimes are worth: runs with and without them, and what a step costs.
 
+    python tools/sharing.py cost FILE.csv --systems psa_1 psa_2 fig1
     python tools/sharing.py gain FILE.csv --systems psa_1 psa_2 fig1 --rows 0 30 300 3000 --seeds 10
 
 `gain` plays each system from the same seeds with so many rows of ordinary operation before the
 first experiment, with `sharing` as given (`chain:K` are systems made here, in which only averages
-are shared), and keeps the mean noise-free regret of the first
-25, 50, ... experiments. Runs whose rows are in the file already are not played again.
+may be shared), and keeps the mean noise-free regret of the first 25, 50, ... experiments. Runs
+whose rows are in the file already are not played again. `cost` lets an optimiser without and one
+with 3,000 rows take turns, and keeps the processor time of each step.
 """
 
 import argparse
 import csv
 import math
 import sys
+import time
 from pathlib import Path
 from statistics import median
 
@@ -132,9 +135,34 @@ def gain(args):
                         print(*key, file=sys.stderr)
 
 
+def cost(args):
+    "Optimisers with and without 3,000 rows, step by step in turns"
+    with open(args.file, "w", newline="") as f:
+        out = csv.writer(f)
+        out.writerow(["system", "rows", "step", "ms"])
+        for name in args.systems:
+            env, pair = found(name), {}
+            for rows in (0, 3000):
+                pair[rows] = cb.CoCaBO(env.problem, seed=0)
+                if rows:
+                    pair[rows].observe(env.scm.sample(rows, seed=NATURAL))
+                    pair[rows].learner  # noqa: B018, the background is learnt once, before
+            for t in range(args.steps):
+                for rows, opt in pair.items():
+                    began = time.process_time()
+                    trial = opt.ask()
+                    e = env.episode(0, t).choose(trial.scope)
+                    while not trial.ready:
+                        e.set(trial.act(e.observe(trial.needs) if trial.needs else {}))
+                    opt.tell(trial, e.target())
+                    opt.learner  # noqa: B018
+                    took = time.process_time() - began
+                    out.writerow([name, rows, t, f"{1e3 * took:.3f}"])
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    p.add_argument("what", choices=["gain"])
+    p.add_argument("what", choices=["gain", "cost"])
     p.add_argument("file")
     p.add_argument("--systems", nargs="+", default=["psa_1", "psa_2", "fig1"])
     p.add_argument("--rows", nargs="+", type=int, default=[0, 30, 300, 3000])
@@ -144,7 +172,7 @@ def main():
     p.add_argument("--steps", type=int, default=200)
     args = p.parse_args()
     with one_thread():
-        gain(args)
+        dict(gain=gain, cost=cost)[args.what](args)
 
 
 if __name__ == "__main__":
