@@ -60,7 +60,10 @@ def progress(
     import pandas as pd
     n = len(opt.rows)
     o, found = Optimiser(opt.problem, recipe=opt.recipe, seed=opt.seed, name=opt.name), []
-    for k in np.unique(np.geomspace(min(5, n), n, looks).round().astype(int)):
+    scopes = {str(a.scope) for a in opt.recipe.arms}
+    own = [k for k, r in enumerate(opt.rows, 1) if r.scope in scopes]
+    first = max(min(5, n), min(own, default=1))
+    for k in np.unique(np.geomspace(first, n, looks).round().astype(int)):
         rows = opt.rows.rows[:k]
         o._state = State(History(rows), asked=opt.asked)
         if not any(a.n for a in o.arms): continue # rows that belong to no arm
