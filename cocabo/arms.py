@@ -240,6 +240,14 @@ def contexts_of(self: Learner,
     for k in self.arms[i].lenders or (i,): seen += self.arms[k].known
     return seen
 
+def _readable(values, names, features):
+    "Are the values of all these names there, and such as the columns can hold?"
+    if not all(c in values for c in names): return False
+    try:
+        for c in names: features.entry(c, values[c])
+    except ValueError: return False
+    return True
+
 @patch
 def _met(self: Learner, i):
     "Contexts of the arm in ordinary operation, evenly thinned if they are many"
@@ -248,8 +256,7 @@ def _met(self: Learner, i):
     names = [c for c in f.domains if c not in f.actions]
     seen = []
     for r in _spaced([r for r in self.background if r.scope == _NOTHING], _ODD*_BATCH):
-        known = r.values
-        if all(c in known for c in names): seen.append({c: known[c] for c in names})
+        if _readable(r.values, names, f): seen.append({c: r.values[c] for c in names})
     self.notes["met", i] = _spaced(seen, _BATCH)
     return self.notes["met", i]
 

@@ -314,7 +314,7 @@ def full(times, seed):
                 bad.append("the disk was never full")
             if rng.random() < 0.5:  # the program ends here
                 study.close()
-            ballast.unlink()
+            ballast.unlink(missing_ok=True)
             study = study if rng.random() < 0.5 else cb.Study(address)
             if todo:
                 one_step(study, rng, say, todo)  # there is room again: the same once more
@@ -326,7 +326,7 @@ def full(times, seed):
             bad += count_problems(again, acknowledged, None)
             again.close()
             for p in folder.iterdir():
-                p.unlink()
+                p.unlink(missing_ok=True)
     finally:
         subprocess.run(["umount", "-l", str(folder)])
         folder.rmdir()
@@ -476,7 +476,7 @@ def upgrade(times, seed):
             bad.append("other events")
         again.close()
         for p in folder.glob(f"{i}.db*"):
-            p.unlink()
+            p.unlink(missing_ok=True)
     shutil.rmtree(folder)
     print(f"{times} kills: versions afterwards {seen}, {len(bad)} problems")
     return bad
@@ -561,7 +561,7 @@ def bent_file(seed, i, found, file):
     data, events = found[rng.randrange(len(found))]
     way = rng.random()
     for p in file.parent.glob(file.name + "*"):
-        p.unlink()
+        p.unlink(missing_ok=True)
     if way < 0.25:  # bytes of the file
         data = bytearray(data)
         for _ in range(rng.choice([1, 1, 3, 10])):
