@@ -88,8 +88,9 @@ def plot_progress(
         ax.plot([numbers[id(r)] for r in mine], [r.y for r in mine], ls="", marker=marker,
                 color=colour, ms=4, alpha=.55, label=_short(s))
     line = progress(opt, looks)
-    ax.plot(line.told, line.value, color="black", lw=1.8, label="recommended")
-    ax.fill_between(line.told, line.low, line.high, color="black", alpha=.15, lw=0)
+    if len(line): # else no arm has an experiment yet
+        ax.plot(line.told, line.value, color="black", lw=1.8, label="recommended")
+        ax.fill_between(line.told, line.low, line.high, color="black", alpha=.15, lw=0)
     alone = opt._nothing()
     if alone: ax.axhline(opt.sign*alone[0], color=_ink, lw=1, ls=":", label="doing nothing")
     ax.set(xlabel="row", ylabel=named(opt.problem, opt.problem.target), xlim=(0, len(opt.rows) + 1))
@@ -404,7 +405,7 @@ def plot_residuals(
     ax.set(xlabel="row", ylabel="standard deviations off", ylim=(-top, top),
            xlim=(0, len(opt.rows) + 1))
     ax.grid(alpha=.25)
-    ax.legend(frameon=False, fontsize=8)
+    if len(z): ax.legend(frameon=False, fontsize=8)
     return ax
 
 # %% ../nbs/6_study/64_pictures.ipynb #a9086452
