@@ -50,7 +50,7 @@ _home = {
     "report": [],
 }
 # modules that give the classes of a module more methods, and are loaded with it
-_later = {"graph": ["independence"], "study": ["advice", "report"]}
+_later = {"graph": ["independence"], "optimise": ["sharing"], "study": ["advice", "report"]}
 __all__ = []
 for _names in _home.values(): __all__ += _names # noqa: PLE0605
 

@@ -120,3 +120,17 @@ def test_command():
     assert run.returncode == 0 and "X1" in run.stdout, run.stderr
     run = cocabo("scopes", "X1 -> ", "--target", "Y", "--actions", "X1")
     assert run.returncode == 2 and run.stderr.count("\n") == 1 and "Traceback" not in run.stderr
+
+
+def test_who_teaches_whom(problem):
+    "With nothing but `import cocabo`, in a process of its own"
+    code = (
+        "import cocabo as cb, pandas as pd\n"
+        f"p = cb.Problem({text!r}, 'Y', {{'X1': cb.Real(-1, 1), 'X2': cb.Real(-1, 1)}},"
+        " contexts={'C': cb.Real(-1, 1)})\n"
+        "opt = cb.CoCaBO(p)\n"
+        "opt.observe(pd.DataFrame(dict(C=[.1, .2, .3], X1=[.1, .2, .3], X2=0., Y=[.3, .2, .1])))\n"
+        "print(opt.sharing.set_index('taker').licensed.to_dict())\n"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert run.stdout.strip() == "{'X1|C': True, 'X2|C': False}", run.stdout + run.stderr
