@@ -251,6 +251,16 @@ def _arm_recipe(problem, scope):
     settings["apart"] = _APART
     return ArmRecipe(scope, "gp", settings, Practical(BETA), why)
 
+def _averaging(problem, recipe):
+    "Which arms average over what, in words"
+    scopes, said = list(dict.fromkeys([Scope({}), *(a.scope for a in recipe.arms)])), []
+    for a in recipe.arms:
+        if a.backend != "gp" or len(stages(problem.graph, a.scope)) > 1: continue
+        base = base_of(problem.graph, a.scope, problem.target, scopes)
+        if base: said.append(f"{a.scope} over {', '.join(base.averaged)}")
+    if not said: return "asked for; no arm of this problem gains by it: all learn as with rows"
+    return f"asked for; averaged are {' · '.join(said)}; other arms learn as with rows"
+
 def recipe(
     problem, # a `Problem`
     scopes: list, # of `Scope`s, or of what `Scope` reads: the arms
@@ -263,7 +273,9 @@ def recipe(
     arms = tuple(_arm_recipe(problem, s) for s in _found(problem, scopes))
     why = "all arms are asked the same questions, so that good and bad days cancel"
     plain = Recipe(arms, Pooled(), why=dict(rule=why, sharing=sharings["rows"]))
-    return plain.change(rule, backend, schedule, sharing=sharing)
+    found = plain.change(rule, backend, schedule, sharing=sharing)
+    if found.sharing != "average": return found
+    return replace(found, why={**found.why, "sharing": _averaging(problem, found)})
 
 # %% ../nbs/4_optimiser/43_recipe.ipynb #68649d11
 def _maker(a):

@@ -137,3 +137,13 @@ def test_study(words, request):
     if "no small file system" in run.stdout:
         pytest.skip("a small file system could not be mounted")
     assert run.returncode == 0, run.stdout[-3000:] + run.stderr[-3000:]
+
+
+def test_sharing(request):
+    "Licensed rows do not mislead; exit code 1 if they do."
+    if not request.config.getoption("--slow"):
+        pytest.skip("minutes long: pytest --slow")
+    words = [str(Path(__file__).parent / "soak_sharing.py"), "--count", "40", "--repeats", "12"]
+    run = subprocess.run([sys.executable, *words], capture_output=True, text=True)
+    assert run.returncode == 0, run.stdout[-3000:] + run.stderr[-3000:]
+    assert "licensed: 38 systems" in run.stdout
