@@ -6,13 +6,14 @@ Members are `choose:CELLS:BLOCK:COUNT` (even numbers, which parts may be chosen 
 `report:CELLS:BLOCK:COUNT` (odd numbers), or `classics:FIRST:COUNT`. Cells are numbers of cells of
 `functions`, or `systems` (those with one stage) or `staged` (those with two). Methods are
 `default`, with options such as `default,told,start=2d+2,margin=0`, `before` and `before,told` (what
-the default was until these families were looked at), `careful`, `expert` (BoTorch, told the best
-arm) and `random`. Runs whose rows are in the file already are not played again. A row holds, for
-one run at one time: the mean regret of a trial so far, the simple regret (what `best()` loses on 64
-fresh units), whether its scope is worth .05 of the range less than the best one, the share of
-coordinates that were played at an end where the peak is inside, and (`idle`) what doing nothing
-loses.
-The unit is what random actions lose.
+the default was until these families were looked at), `careful`, `expert` (BoTorch with UCB, told
+the best arm), `improver` (the same with qLogNEI, for members without contexts), `tpe` (Optuna's
+TPE, which has to be installed; told the best arm, looks at nothing) and `random`. Runs whose rows
+are in the file already are not played again. A row holds, for one run at one time: the mean regret
+of a trial so far, the simple regret (what `best()` loses on 64 fresh units), whether its scope is
+worth .05 of the range less than the best one, the share of coordinates that were played at an end
+where the peak is inside, and (`idle`) what doing nothing loses. The unit is what random actions
+lose.
 """
 
 import argparse
@@ -34,7 +35,8 @@ from cocabo.evidence import Prior
 from cocabo.random_graphs import members as systems_of
 from cocabo.random_systems import members
 from cocabo.scopes import Scope
-from cocabo.space import Real
+from cocabo.space import Integer, Real
+from cocabo.ucb import Choice
 
 UNITS = 64  # on which a recommendation is judged
 JUDGED = 10**6  # seed of these units
@@ -89,6 +91,48 @@ class Expert(BoTorchBackend):
         row = f.at(context)
         row[: f.split] = f.lift(engine.draw(1).numpy().astype(float))[0]
         return replace(choice, action=f.decode(row))
+
+
+class Improver(Expert):
+    "The expert with qLogNEI in place of UCB"
+
+    def _search(self, model, looked, root, rng):
+        from botorch.acquisition.logei import qLogNoisyExpectedImprovement
+        from botorch.optim import optimize_acqf
+
+        seen = torch.from_numpy(self._columns(self.points))
+        acq = qLogNoisyExpectedImprovement(model, seen, prune_baseline=True)
+        box = torch.from_numpy(np.stack([np.zeros_like(looked), np.ones_like(looked)]))
+        return optimize_acqf(acq, box, q=1, num_restarts=8, raw_samples=128)[0].numpy()
+
+
+class Parzen:
+    "Optuna's TPE on the actions of one arm; it looks at nothing and has no model to be asked"
+
+    def __init__(self, actions, contexts=(), scale=None):
+        import optuna
+
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        sampler = optuna.samplers.TPESampler(seed=7)
+        self.study = optuna.create_study(direction="maximize", sampler=sampler)
+        self.space = {}
+        for x, d in actions.items():
+            if isinstance(d, Real):
+                self.space[x] = optuna.distributions.FloatDistribution(d.low, d.high)
+            elif isinstance(d, Integer):
+                self.space[x] = optuna.distributions.IntDistribution(d.low, d.high)
+            else:
+                self.space[x] = optuna.distributions.CategoricalDistribution(d.values)
+
+    def observe(self, point, y):
+        self.study.tell(self.trial, y)
+
+    def maximise(self, context, beta=1.0, pending=(), rng=None):
+        self.trial = self.study.ask(self.space)
+        return Choice(dict(self.trial.params), 0.0, 0.0, 1.0)
+
+    def posterior(self, points):
+        return np.zeros(len(points)), np.ones(len(points))
 
 
 class Judged:
@@ -149,9 +193,13 @@ def before(env, seed, scopes):
     return cb.CoCaBO(env.problem, seed=seed, recipe=recipe)
 
 
-def expert(env, seed):
-    "BoTorch as an expert sets it up, told the best arm"
-    return cb.CoCaBO(env.problem, seed=seed, scopes=[env.best], backend=Expert, schedule=2.0)
+tellers = dict(expert=Expert, improver=Improver, tpe=Parzen)  # of methods that are told the arm
+BLIND = "random", "tpe"  # they recommend nothing
+
+
+def told(env, seed, backend):
+    "A reference that is told the best arm"
+    return cb.CoCaBO(env.problem, seed=seed, scopes=[env.best], backend=backend, schedule=2.0)
 
 
 def number(text):
@@ -168,12 +216,11 @@ sizes = {"d": lambda d: d, "d+1": lambda d: d + 1, "2d+2": lambda d: 2 * d + 2}
 def made(text, env, seed):
     "The optimiser that a method's text describes: default,told,start=2d+2,bonus=2 and so on"
     kind, *options = text.split(",")
-    told = "told" in options
-    scopes = [env.best] if told else None
+    scopes = [env.best] if "told" in options else None
     if kind == "random":
         return cb.RandomSearch(env.problem, seed=seed)
-    if kind == "expert":
-        return expert(env, seed)
+    if kind in tellers:
+        return told(env, seed, tellers[kind])
     if kind == "before":
         return before(env, seed, scopes)
     o = {k: number(v) for k, v in (x.split("=") for x in options if "=" in x)}
@@ -212,7 +259,7 @@ def play(judged, method, seed, steps):
                 ends.append(u < END or u > 1 - END)
         if t + 1 in TIMES or t + 1 == steps:
             idle = env.truths.get(Scope({}))
-            simple, wrong = judged.simple(opt) if method != "random" else (math.nan, 0)
+            simple, wrong = (math.nan, 0) if method in BLIND else judged.simple(opt)
             rows.append(
                 dict(
                     member=env.name,
