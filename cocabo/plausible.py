@@ -124,3 +124,14 @@ def believed(self: GP,
     middle = w@means
     off = means - middle
     return middle, covariance + (off*w[:, None]).T@off
+
+# %% ../nbs/3_models/33b_plausible.ipynb #095c5234
+@patch
+def fewer(self: Plausible,
+    k: int # how many, at most
+) -> Plausible:
+    "A few of the draws that stand for all, each as often as it is met"
+    steps = (np.arange(k) + .5)/k
+    at = np.minimum(np.searchsorted(self.weights.cumsum(), steps), len(self) - 1)
+    at, times = np.unique(at, return_counts=True)
+    return Plausible(self.t[at], self.means[at], times/k, self.loc, self.scale)

@@ -377,6 +377,8 @@ class Joint(Protocol):
 
 _WIDER = 1.1 # times as large are the errors of answers as the average over hyper-parameters says
 
+_CROWD, _FEW = 512, 8 # at more points than these, this many draws stand for all: they cost n^2
+
 @patch
 def _allowed(self: GPBackend):
     "The hyper-parameters that the rows allow; computed once for the same rows and the same scale"
@@ -393,8 +395,10 @@ def joint(self: GPBackend,
     "What is known about the function at some points together, hyper-parameters unknown"
     self._ready()
     Z = torch.from_numpy(self.features.encode(points))
-    if not self.gp.n: found = self.gp.joint(Z)
-    else: found = self.gp.believed(Z, self._allowed(), self._others())
+    if not self.gp.n: return tuple(v.numpy() for v in self.gp.joint(Z))
+    allowed = self._allowed()
+    if len(Z) > _CROWD: allowed = allowed.fewer(_FEW)
+    found = self.gp.believed(Z, allowed, self._others())
     return found[0].numpy(), _WIDER**2*found[1].numpy()
 
 # %% ../nbs/3_models/35_ucb.ipynb #f6aaa3ea
