@@ -17,7 +17,7 @@ from .history import fingerprint, history_frame
 from .optimise import Optimiser
 from .policies import Basis, Setting, unit_by_unit
 from .scopes import Scope
-from .ucb import Averaging, Planning
+from .ucb import Joint, Planning, stated
 
 # %% ../nbs/4_optimiser/45_answer.ipynb #5e3656ec
 def _calm(opt, i):
@@ -32,7 +32,7 @@ def _basis(opt, i):
     "What the policy of an arm rests on"
     arm = opt.arms[i]
     def predict(points):
-        mean, sd = arm.model.posterior([{k: p[k] for k in arm.features.domains} for p in points])
+        mean, sd = stated(arm.model, [{k: p[k] for k in arm.features.domains} for p in points])
         return opt.sign*mean, sd
 
     seen = arm.points if isinstance(arm.backend, Planning) else opt.learner.contexts_of(i)
@@ -66,14 +66,21 @@ def _weights(times, n):
     return np.full(n, 1/n) if times is None or len(times) != n else times/times.sum()
 
 def _acts(arm, contexts, judge):
-    "For each context the point with the largest mean that the judge knows, and that mean"
-    mean = judge.posterior()[0]
-    at = mean.argmax(1)
+    "For each context the point with the largest mean that the judge knows"
+    at = judge.posterior()[0].argmax(1)
     points = []
     for k, c in enumerate(contexts):
         row = judge.question(k*judge.each + int(at[k]))
         points.append({**c, **row})
-    return points, mean[np.arange(len(at)), at]
+    return points
+
+def _average(model, points, w):
+    "The mean at some points, and the standard deviation of their weighted average"
+    if not isinstance(model, Joint):
+        mean, sd = model.posterior(points)
+        return mean, float(w@sd)
+    mean, covariance = model.joint(points)
+    return mean, math.sqrt(max(float(w@covariance@w), 0.))
 
 @patch
 def worth(self: Optimiser,
@@ -85,14 +92,11 @@ def worth(self: Optimiser,
     learner, staged = self.learner, isinstance(arm.backend, Planning)
     contexts, times = situations(learner, learner.arms.index(arm), size, beta=0.)
     if polished and not staged:
-        choices = [arm.backend.maximise(c, 0.) for c in contexts]
-        points = [{**c, **choice.action} for c, choice in zip(contexts, choices)]
-        best = np.array([choice.mean for choice in choices])
-    else: points, best = _acts(arm, contexts, Judge(arm, contexts, 48, learner.scale, times))
-    w = _weights(times, len(best))
-    value, model = float(w@best), arm.model
-    if isinstance(model, Averaging): sd = model.average_sd(points, w)
-    else: sd = float(w@model.posterior(points)[1])
+        points = [{**c, **arm.backend.maximise(c, 0.).action} for c in contexts]
+    else: points = _acts(arm, contexts, Judge(arm, contexts, 48, learner.scale, times))
+    w = _weights(times, len(points))
+    best, sd = _average(arm.model, points, w)
+    value = float(w@best)
     seen = len(best) if times is None else times.sum()
     if staged: seen = min(seen, arm.rows)
     return value, math.sqrt(float(w@(best - value)**2)/seen + sd**2)

@@ -202,22 +202,6 @@ def posterior(self: GP,
     V, _ = self._whitened(Z)
     return self.level(Z) + V@self.u[:self.n], self._sd(V)
 
-# %% ../nbs/3_models/33_gp.ipynb #8439a2a1
-@patch
-def average_sd(self: GP,
-    Z: "torch.Tensor", # points, one per row
-    weights: "torch.Tensor" # one a point
-) -> float:
-    "The standard deviation of the weighted sum of the function at some points"
-    V, _ = self._whitened(Z)
-    A = Z/self.lengths
-    prior = self.signal*float(weights@correlation(self.kernel, squared_distance(A, A))[0]@weights)
-    known = weights@V
-    ones = self.W[:self.n, :self.n].sum(1)
-    mean = 1/((self.prior.mean*self.scale)**-2 + float(ones@ones)) # variance of the constant mean
-    share = float(weights.sum() - known@ones)
-    return math.sqrt(max(prior - float(known@known), 0.) + mean*share**2)
-
 # %% ../nbs/3_models/33_gp.ipynb #c49e6e99
 @patch
 def joint(self: GP,

@@ -205,37 +205,13 @@ def _trial_json(trial):
                 contexts=trial.contexts, set=trial.actions, ready=trial.ready)
 
 # %% ../nbs/7_edge/70b_lab.ipynb #d4820d1a
-_MOST = 12 # variables that are explained: more are counted
-
-def _with_context(arms, problem, name):
-    "An arm that also looks at a context; None: it comes too late for all of them"
-    from cocabo.scopes import Scope
-    for s in sorted(arms, key=len):
-        for x in sorted(s):
-            if name == x or name in problem.graph.descendants([x]): continue
-            return Scope({**s, x: {*s[x], name}})
-    return None
+_MOST = 12 # rows of a file whose faults are listed
 
 def _not_worth(problem, arms):
-    "Name -> why no arm sets it or looks at it"
-    from cocabo.scopes import Scope
-    from cocabo.verdicts import explain
-    where = dict(target=problem.target, actions=list(problem.actions),
-                 contexts=list(problem.contexts))
-    sets, looks = set().union(*arms), set()
-    for s in arms: looks |= set().union(*s.values())
-    idle = [Scope({x: []}) for x in problem.actions if x not in sets]
-    found = {f"setting {next(iter(s))}": s for s in idle}
-    for c in problem.contexts:
-        if c in looks: continue
-        scope = _with_context(arms, problem, c)
-        if scope: found[f"looking at {c}"] = scope
-    why = {}
-    for what, scope in list(found.items())[:_MOST]:
-        try: verdict = explain(problem.graph, scope, **where)
-        except ValueError: continue # that cannot be played at all
-        if not verdict.kept: why[what] = verdict.text
-    return why
+    "What -> why no arm sets it or looks at it"
+    from cocabo.verdicts import not_worth
+    return not_worth(problem.graph, problem.target, list(problem.actions),
+                     list(problem.contexts), arms)
 
 # %% ../nbs/7_edge/70b_lab.ipynb #5cab7cb4
 def _new_arguments(c):

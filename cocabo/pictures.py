@@ -18,7 +18,7 @@ from .optimise import Optimiser, State
 from .plot import _axes, _every
 from .scopes import Scope
 from .space import Category, Integer
-from .ucb import GPBackend, Planning
+from .ucb import GPBackend, Planning, stated
 
 # %% ../nbs/6_study/64_pictures.ipynb #8194adf0
 _markers = "osD^vP*X<>hd"
@@ -332,7 +332,7 @@ _APART = 12 # values up to which whole numbers are drawn one by one
 def _band_of(opt, arm, over, fixed, ax):
     "What is believed along a variable, and the rows near it"
     xs, d = _values(opt, over, 80), arm.features.domains[over]
-    mean, sd = arm.model.posterior([{**fixed, over: x} for x in xs])
+    mean, sd = stated(arm.model, [{**fixed, over: x} for x in xs])
     colour, at = _every[0][0], range(len(xs)) if isinstance(d, Category) else xs
     if isinstance(d, Category) or isinstance(d, Integer) and len(d) <= _APART:
         ax.errorbar(at, opt.sign*mean, 1.96*sd, fmt="D", color=colour, capsize=4)

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['climb', 'inside', 'step', 'maximise_ucb', 'Choice', 'Backend', 'Watching', 'Planning', 'Meeting', 'Settings',
-           'GPBackend', 'Watched', 'Averaging', 'Joint', 'Borrowing']
+           'GPBackend', 'Watched', 'Joint', 'stated', 'Borrowing']
 
 # %% ../nbs/3_models/35_ucb.ipynb #c1d6a66b
 import math
@@ -18,6 +18,7 @@ from .files import late
 from .gp import GP, REFIT, Watch
 from .optimism import Bold, Scale, bound, finite, roots
 from .messages import shown
+import cocabo.plausible # the methods `plausible` and `believed` of a process # noqa: F401
 from .space import Integer, Real
 
 # %% ../nbs/3_models/35_ucb.ipynb #c3d01da6
@@ -209,6 +210,7 @@ class GPBackend:
         self.siblings = [] # the models of other arms
         self.lent = 0 # rows that are no experiments with this scope
         self.learnt = 0 # experiments with it when hyper-parameters were learnt
+        self._plausible = None # what is averaged over when something is stated, and for which rows
         use = self.settings
         self.gp = GP(self.features.width, use.kernel, use.prior, use.doubt)
         self.points = []
@@ -368,36 +370,52 @@ def _believe(self: GPBackend):
 
 # %% ../nbs/3_models/35_ucb.ipynb #4b8c0f8a
 @runtime_checkable
-class Averaging(Protocol):
-    "A model that knows how uncertain an average over points is"
-    def average_sd(self, points: list, weights: np.ndarray) -> float:
-        "The standard deviation of the weighted sum of the function at some points"
-
-@patch
-def average_sd(self: GPBackend,
-    points: list, # of dictionaries
-    weights: np.ndarray # one a point
-) -> float:
-    "The standard deviation of the weighted sum of the function at some points"
-    self._ready()
-    Z = torch.from_numpy(self.features.encode(points))
-    return self.gp.average_sd(Z, torch.from_numpy(np.asarray(weights, float)))
-
-# %% ../nbs/3_models/35_ucb.ipynb #f6aaa3ea
-@runtime_checkable
 class Joint(Protocol):
     "A model that knows its function at many points together, so that functions can be drawn"
     def joint(self, points: list) -> tuple:
-        "The mean of the function at some points, and its covariance"
+        "The mean of the function at some points, and its covariance, as they are stated"
+
+_WIDER = 1.1 # times as large are the errors of answers as the average over hyper-parameters says
+
+_CROWD, _FEW = 512, 8 # at more points than these, this many draws stand for all: they cost n^2
+
+@patch
+def _allowed(self: GPBackend):
+    "The hyper-parameters that the rows allow; computed once for the same rows and the same scale"
+    gp, s = self.gp, self.scale
+    key = gp.told, gp.n, gp.fitted, s.mean, s.sd
+    if self._plausible is None or self._plausible[0] != key:
+        self._plausible = key, gp.plausible(s.mean, s.sd)
+    return self._plausible[1]
 
 @patch
 def joint(self: GPBackend,
     points: list # of dictionaries
 ) -> tuple: # arrays: the mean, and the covariance, in units of the target
-    "What is known about the function at some points together"
+    "What is known about the function at some points together, hyper-parameters unknown"
     self._ready()
-    mean, covariance = self.gp.joint(torch.from_numpy(self.features.encode(points)))
-    return mean.numpy(), covariance.numpy()
+    Z = torch.from_numpy(self.features.encode(points))
+    if not self.gp.n: return tuple(v.numpy() for v in self.gp.joint(Z))
+    allowed = self._allowed()
+    if len(Z) > _CROWD: allowed = allowed.fewer(_FEW)
+    found = self.gp.believed(Z, allowed, self._others())
+    return found[0].numpy(), _WIDER**2*found[1].numpy()
+
+# %% ../nbs/3_models/35_ucb.ipynb #f6aaa3ea
+_AT_ONCE = 256 # points whose joint covariance is made to know their standard deviations
+
+def stated(
+    model, # a `Backend`
+    points: list # of dictionaries
+) -> tuple: # arrays: mean and standard deviation
+    "What is said about the function at some points in tables and pictures"
+    if not isinstance(model, Joint): return model.posterior(points)
+    means, sds = [np.zeros(0)], [np.zeros(0)]
+    for k in range(0, len(points), _AT_ONCE):
+        mean, covariance = model.joint(points[k:k + _AT_ONCE])
+        means.append(mean)
+        sds.append(np.sqrt(covariance.diagonal()))
+    return np.concatenate(means), np.concatenate(sds)
 
 # %% ../nbs/3_models/35_ucb.ipynb #83b87f71
 @runtime_checkable
