@@ -112,7 +112,8 @@ class Learner:
     def behind(self, row) -> bool:
         "Is it part of the background?"
         if self.lending is None: return False
-        return row.scope == _NOTHING or row.scope not in self._number
+        observed = row.scope == _NOTHING and row.ucb is None
+        return observed or row.scope not in self._number
 
     def fits(self,
         history: History

@@ -17,7 +17,7 @@ from .arms import Arm, Learner
 from .features import Features, spread
 from .files import late
 from .optimism import repeats
-from .ucb import Planning, Watching, inside
+from .ucb import Planning, Renewing, Watching, inside
 
 # %% ../nbs/4_optimiser/42_bandit.ipynb #7336aefa
 torch = late("torch") # not imported before it is needed
@@ -275,7 +275,7 @@ def judges(self: Pooled,
     if "judges" in learner.notes: return learner.notes["judges"]
     return [Judge(a, [], self.actions, learner.scale) for a in learner.arms]
 
-# %% ../nbs/4_optimiser/42_bandit.ipynb #82554026
+# %% ../nbs/4_optimiser/42_bandit.ipynb #0e2f0e35
 @dataclass(frozen=True)
 class Acquisition(Pooled):
     "The largest expected improvement over the best posterior mean"
@@ -297,6 +297,17 @@ class Acquisition(Pooled):
         best = max(float(m.max()) for m, _ in posts)
         return [float(expected_improvement(m, s, best).max()) for m, s in posts]
 
+    def follow(self,
+        learner, # a `Learner` that has learnt one more row
+        ahead=0 # how many more follow at once
+    ):
+        "Keep young arms and the judges current"
+        if len(learner.arms) > 1 and renewals(learner.told, self.renew)[0] == learner.told:
+            for a in learner.arms:
+                if isinstance(a.backend, Renewing): a.backend.renew()
+        Pooled.follow(self, learner, ahead)
+
+# %% ../nbs/4_optimiser/42_bandit.ipynb #82554026
 @dataclass(frozen=True)
 class Uniform:
     "A random arm"
