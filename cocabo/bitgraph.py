@@ -246,6 +246,8 @@ def reduced(self: BitTask,
 def region(self: BitTask, cut=0, skip=0):
     "Everything that could matter for the target if `cut` is set, in the graph without `skip`"
     always = self.contexts & ~self.below(self.actions)
+    parents = self.parents
+    children = self.children
     up = 1 << self.y
     down = 0
     been_up = 0
@@ -256,8 +258,16 @@ def region(self: BitTask, cut=0, skip=0):
         spread = (up | down) & ~always
         new_up = 0
         new_down = 0
-        for v in bits((spread | down & always) & ~cut): new_up |= self.parents[v]
-        for v in bits(spread): new_down |= self.children[v]
+        m = (spread | down & always) & ~cut
+        while m: # bits() written out, as above
+            low = m & -m
+            m ^= low
+            new_up |= parents[low.bit_length() - 1]
+        m = spread
+        while m:
+            low = m & -m
+            m ^= low
+            new_down |= children[low.bit_length() - 1]
         up = new_up & ~been_up & ~skip
         down = new_down & ~been_down & ~cut & ~skip
     return been_up | been_down

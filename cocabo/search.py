@@ -6,6 +6,7 @@
 __all__ = ['Search', 'unsurpassed', 'Forecast', 'forecast', 'pomps']
 
 # %% ../nbs/1_graphs/16_search.ipynb #3a44d2cb
+import pickle
 import random
 import warnings
 from collections import Counter
@@ -40,6 +41,7 @@ class Search:
         self.count = 0
         self.memo = {}
         self.pointless = {} # what is known of ways to leave actions alone
+        self.parcel = pickle.dumps({}) # what other processes sent, as it came
         self.ladders = {} # actions -> their orders, where they are too many
         self.failed = 0 # attempts to make a ladder
         self.bar = None
@@ -158,7 +160,8 @@ class _Walk:
             for before in self.decide(left, {**held, x: m or 0}, within):
                 opening = (x, self.settled(m, before)), *before
                 out.setdefault(_mattering(opening), opening)
-        found = unsurpassed(self.orders, looks.left, list(out.values()))
+        found = list(out.values())
+        if len(looks.who) > 1: found = unsurpassed(self.orders, looks.left, found)
         if self.most is not None and len(found) > self.most: raise _Many
         return found
 
@@ -170,22 +173,24 @@ class _Walk:
         return m & self.orders.seen
 
 # %% ../nbs/1_graphs/16_search.ipynb #0b97762a
-_COMPARED = 1000 # openings, at most, that are compared with each other
+_COMPARED = 2000 # openings, at most, that are compared with each other
 
 def _mattering(opening):
     "The sorted pairs of an opening, without the actions that do not matter"
     return tuple(sorted(pair for pair in opening if pair[1] is not None))
 
-def _demands(orders, opening):
-    "Who must decide before whom for this opening, and who does so in its order"
-    asked = {}
-    before = {}
-    undecided = sum(1 << x for x, _ in opening)
+def _demands(down, place, opening):
+    "Who must decide before whom for this opening, and who does not so in its order, as bits"
+    k = len(place)
+    undecided = (1 << k) - 1
+    asked = 0
+    never = (1 << k*k) - 1 # one bit for each pair of actions
     for x, m in opening:
-        undecided &= ~(1 << x)
-        before[x] = undecided
-        asked[x] = sum(1 << a for a, d in orders.down.items() if a != x and d & (m or 0))
-    return asked, before
+        undecided &= ~(1 << place[x])
+        never &= ~(undecided << k*place[x])
+        for a, d in down.items():
+            if a != x and d & (m or 0): asked |= 1 << k*place[x] + place[a]
+    return asked, never
 
 def unsurpassed(
     orders: Orders, # what the orders have in common
@@ -194,14 +199,13 @@ def unsurpassed(
 ) -> list: # of openings
     "The openings that do not fit into the order of a better one"
     if not 1 < len(openings) <= _COMPARED: return openings
-    demands = [_demands(orders, o) for o in openings]
-    def fits(i, k):
-        asked, before = demands[i][0], demands[k][1]
-        return not any(m & left & ~before.get(x, 0) for x, m in asked.items())
+    down = {x: orders.down[x] for x in bits(left)}
+    place = {x: i for i, x in enumerate(down)}
+    demands = [_demands(down, place, o) for o in openings]
     kept = []
-    for i in range(len(openings)):
-        rivals = (k for k in range(len(openings)) if k != i and fits(i, k))
-        if all(fits(k, i) for k in rivals): kept.append(openings[i])
+    for opening, (asked, never) in zip(openings, demands):
+        hosts = (other for other in demands if not asked & other[1])
+        if not any(other[0] & never for other in hosts): kept.append(opening)
     return kept
 
 # %% ../nbs/1_graphs/16_search.ipynb #2893f699
@@ -419,13 +423,15 @@ def undominated(self: Search, arrows):
 # %% ../nbs/1_graphs/16_search.ipynb #64bddeaf
 _here = {} # the last search of this process
 
-def _job(task, many, limit, ladders, name, items):
+def _job(task, many, limit, ladders, parcel, name, items):
     "A method of the search of this process, applied to each of the items, and the branches it took"
     if (task, many) not in _here:
         _here.clear()
         _here[task, many] = Search(task, None, many)
     s = _here[task, many]
     s.ladders.update(ladders)
+    if parcel != s.parcel: s.memo.update(pickle.loads(parcel))
+    s.parcel = parcel
     start = s.count
     s.limit = None if limit is None else start + limit
     return [getattr(s, name)(i) for i in items], s.count - start
@@ -442,10 +448,11 @@ def each(self: Search, name, items, jobs):
         return
     from joblib import Parallel, delayed, effective_n_jobs
     n = max(1, min(200, len(items)//(8*effective_n_jobs(jobs))))
+    parcel = pickle.dumps(self.memo) # what is known already, packed once
     light = {acted: (own, top, None) for acted, (own, top, _) in self.ladders.items()}
     def call(chunk):
         left = None if self.limit is None else max(1, self.limit - self.count)
-        return delayed(_job)(self.bits.task, self.many, left, light, name, chunk)
+        return delayed(_job)(self.bits.task, self.many, left, light, parcel, name, chunk)
     chunks = [items[i:i + n] for i in range(0, len(items), n)]
     for found, count in Parallel(n_jobs=jobs, return_as="generator")(map(call, chunks)):
         self.step(count)
@@ -500,7 +507,8 @@ def _start(self: Search, jobs, progress):
     for left, (found, own) in zip(ways, self._watched("candidates", ways, jobs, text, progress)):
         out |= found
         acted = (self.free | self.hard) & ~left
-        if own is not None and acted not in self.ladders: self.best(acted) # found elsewhere
+        if own is None: self.memo[acted, ()] = found # perhaps found by another process
+        elif acted not in self.ladders: self.best(acted) # found by another process
     return out
 
 # %% ../nbs/1_graphs/16_search.ipynb #3ffaa424
@@ -578,12 +586,21 @@ def why(self: Search):
 # %% ../nbs/1_graphs/16_search.ipynb #cbd6c9a7
 _SECONDS = .5 # how long a forecast may measure
 _STEPS = 2000 # branches of one way that it may look at
+_SAMPLE = 50 # ways, at most, that it looks at
 _AFTER = 2 # comparisons and takeovers take about as long again as the ways themselves
 
 @patch
-def _pace(self: Search, start, trial, orders):
-    "The seconds that a way with so many orders takes, from a trial that gave up"
-    return (time() - start) * max(1, orders / trial.count)
+def _tried(self: Search, trial, acted, orders):
+    "How many scopes a way gives, or None if it is long, and the seconds that it takes, about"
+    start = time()
+    begun = trial.count
+    trial.limit = begun + _STEPS
+    try: found = trial.best(acted)
+    except ValueError:
+        sets = acted.bit_count() * 2**acted.bit_count() # decided actions, and the first of them
+        return None, (time() - start) * max(1, min(orders, sets)/(trial.count - begun))
+    ladder = trial.ladders.get(acted)
+    return ladder[2].count if ladder else len(found), time() - start
 
 @patch
 def forecast(self: Search) -> Forecast:
@@ -592,26 +609,20 @@ def forecast(self: Search) -> Forecast:
     counted = list(islice(self.ways(self.hard, self.free), 1001))
     ways = len(counted) if len(counted) < 1001 else max(1001, self.likely())
     orders = most_orders(self.orders(every))
+    trial = Search(self.bits.task, _STEPS, self.many)
     start = time()
-    if not self.hard:
-        trial = Search(self.bits.task, _STEPS)
-        try: found = trial.best(every)
-        except ValueError: return Forecast(1, orders, False, self._pace(start, trial, orders),
-                                           self.why())
-        self.memo.update(trial.memo) # not to be done twice
-        self.ladders.update(trial.ladders)
-        exact = bool(trial.ladders) or len(found) == 1
-        count = trial.ladders[every][2].count if trial.ladders else len(found)
-        return Forecast(1, count, exact, _AFTER*(time() - start), self.why())
-    slow = []
-    for left in random.Random(0).sample(counted, min(len(counted), 50)):
-        if slow and time() - start > _SECONDS: break
-        trial = Search(self.bits.task, _STEPS, 10**9)
-        begun = time()
-        try: trial.best(every & ~left)
-        except ValueError: slow.append(self._pace(begun, trial, orders))
-        else: slow.append(time() - begun)
-    return Forecast(ways, ways*orders, False, _AFTER*ways*sum(slow)/len(slow), self.why())
+    found = []
+    for left in random.Random(0).sample(counted, min(len(counted), _SAMPLE)):
+        if found and time() - start > _SECONDS: break
+        found.append(self._tried(trial, every & ~left, orders))
+    self.memo.update(trial.memo) # not to be done twice
+    self.ladders.update(trial.ladders)
+    seconds = _AFTER*ways*sum(s for _, s in found)/len(found)
+    if len(found) < ways or any(n is None for n, _ in found):
+        return Forecast(ways, ways*orders, False, seconds, self.why())
+    scopes = sum(n for n, _ in found)
+    exact = not self.hard and (scopes == 1 or bool(self.ladders))
+    return Forecast(ways, scopes, exact, seconds, self.why())
 
 _PATIENCE = 20 # seconds from which on a search is announced
 
