@@ -39,6 +39,7 @@ def last(
 # %% ../nbs/1_graphs/15b_families.ipynb #01ed2965
 class Orders:
     "What the orders of some actions have in common"
+    few = 3 # undecided actions, at most, that are tried without asking who could use what
 
     def __init__(self,
         bits: BitTask, # the problem
@@ -100,13 +101,11 @@ def sink(self: Orders, uses, needs):
     return min(near.values(), key=lambda m: (m.bit_count(), m))
 
 # %% ../nbs/1_graphs/15b_families.ipynb #a00665a3
-_PLAIN = 3 # undecided actions, at most, that are tried without asking who serves whom
-
 class Looks(NamedTuple):
     "Who of the undecided is worth trying as the last"
     who: dict # action -> what it looks at; None if it does not reach the target
     left: int # the undecided actions that could matter
-    useful: int # what one of them could use; everything if this was not asked
+    useful: int # what one of them could use; all that can be known if this was not asked
     reach: int # what a ball might reach; everything if this was not asked
 
 @patch
@@ -117,13 +116,14 @@ def ends(self: Orders, left, needs=None):
 @patch
 def plain(self: Orders, left, ends):
     "Is there no need to ask who serves whom?"
-    return len(ends) == 1 or left.bit_count() <= _PLAIN
+    return len(ends) == 1 or left.bit_count() <= self.few
 
 @patch
 def looks(self: Orders, left, held, needs=None, ends=None):
     "Who is worth trying as the last of `left`, and what it looks at"
     below = self.below(left)
-    useful = reach = -1
+    useful = self.seen & ~below
+    reach = -1
     ends = ends or self.ends(left, needs)
     if not self.plain(left, ends):
         uses, reach = self.uses(left, held)
@@ -183,6 +183,7 @@ class Rung(NamedTuple):
 # %% ../nbs/1_graphs/15b_families.ipynb #f9629833
 class Ladder(Orders):
     "All useful orders of some actions at once, where each of them gives a scope of its own"
+    few = 0 # it is counted only if nobody is passed over without need
 
     def __init__(self, bits, seen, down, most=100_000):
         super().__init__(bits, seen, down)
