@@ -202,7 +202,8 @@ if __name__ == "__main__":
     versions = [("before", a.before)] * bool(a.before) + [("now", here)]
     with open(a.file, "w", newline="") as f:
         out = csv.writer(f)
-        out.writerow("case size jobs version variables actions scopes families seconds cpu mb".split())
+        words = "case size jobs version variables actions scopes families seconds cpu mb"
+        out.writerow(words.split())
         for case in a.cases.split(","):
             if case == "bnlearn":
                 names = [n.name.removesuffix(".bif.gz") for n in networks()]
