@@ -318,18 +318,19 @@ def _attempts(self: Search, held, taken):
 # %% ../nbs/1_graphs/16_search.ipynb #4c503e79
 @patch
 def _shown(self: Search, x, acted):
-    "What reaches the target past `acted` on ways of which action `x` can see nothing; 0 if not `x`"
+    "What gets a ball whatever action `x` knows and who of `acted` is set; 0 if `x` might not matter"
     b = self.core
     after = b.below(1 << x, acted)
     if not after >> b.y & 1: return 0
-    way = (after | ~b.contexts) & ~acted
-    seen, todo = 0, 1 << b.y
-    while todo:
-        seen |= todo
-        new = 0
-        for v in bits(todo): new |= b.parents[v]
-        todo = new & way & ~seen
-    return seen
+    unknown = (after | ~b.contexts) & ~acted
+    up = 1 << b.y
+    down = 0
+    old = -1
+    while old != (up, down):
+        old = up, down
+        for v in bits(up & (unknown | down)): up |= b.parents[v]
+        for v in bits((up | down) & unknown): down |= b.children[v] & ~acted
+    return up | down
 
 @patch
 def takeable(self: Search,
