@@ -153,7 +153,7 @@ class _Walk:
 
     def openings(self, looks, held, within):
         "The openings that end with one of `looks`, once each, but those that others make needless"
-        if not looks.who: return [()]
+        if not looks.left: return [()]
         out = {}
         for x, m in looks.who.items():
             left = looks.left & ~(1 << x)
@@ -318,8 +318,8 @@ def _attempts(self: Search, held, taken):
 # %% ../nbs/1_graphs/16_search.ipynb #4c503e79
 @patch
 def _shown(self: Search, x, acted):
-    "What gets a ball whatever action `x` knows and who of `acted` is set; 0 if `x` might not matter"
-    b = self.core
+    "What gets a ball whatever `x` knows and who of `acted` is set; 0 if `x` might not matter"
+    b = self.core # where a ball may move less, which is on the safe side
     after = b.below(1 << x, acted)
     if not after >> b.y & 1: return 0
     unknown = (after | ~b.contexts) & ~acted
