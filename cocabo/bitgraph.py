@@ -120,6 +120,38 @@ def visible(self: BitTask, held, z, skip):
         down = new_down & ~skip & ~been_down
     return been_up | been_down
 
+# %% ../nbs/1_graphs/15_bitgraph.ipynb #63b898a2
+@patch
+def glimpsed(self: BitTask, held, sure, maybe, dark, skip):
+    "What could get the ball if `sure` is known, and perhaps `maybe`; it goes down from `dark` only"
+    parents = self.parents
+    children = self.children
+    cut = 0
+    for a in held: cut |= 1 << a
+    up = 1 << self.y
+    down = 0
+    been_up = 0
+    been_down = 0
+    while up | down:
+        been_up |= up
+        been_down |= down
+        new_up = 0
+        new_down = 0
+        m = up & ~sure | down & maybe
+        while m: # bits() written out, as above
+            low = m & -m
+            m ^= low
+            v = low.bit_length() - 1
+            new_up |= held[v] if v in held else parents[v]
+        m = (up | down) & dark
+        while m:
+            low = m & -m
+            m ^= low
+            new_down |= children[low.bit_length() - 1]
+        up = new_up & ~skip & ~been_up
+        down = new_down & ~cut & ~skip & ~been_down
+    return been_up | been_down
+
 # %% ../nbs/1_graphs/15_bitgraph.ipynb #950c6fc1
 @patch
 def unburdened(self: BitTask, held, order):
@@ -214,6 +246,8 @@ def reduced(self: BitTask,
 def region(self: BitTask, cut=0, skip=0):
     "Everything that could matter for the target if `cut` is set, in the graph without `skip`"
     always = self.contexts & ~self.below(self.actions)
+    parents = self.parents
+    children = self.children
     up = 1 << self.y
     down = 0
     been_up = 0
@@ -224,8 +258,16 @@ def region(self: BitTask, cut=0, skip=0):
         spread = (up | down) & ~always
         new_up = 0
         new_down = 0
-        for v in bits((spread | down & always) & ~cut): new_up |= self.parents[v]
-        for v in bits(spread): new_down |= self.children[v]
+        m = (spread | down & always) & ~cut
+        while m: # bits() written out, as above
+            low = m & -m
+            m ^= low
+            new_up |= parents[low.bit_length() - 1]
+        m = spread
+        while m:
+            low = m & -m
+            m ^= low
+            new_down |= children[low.bit_length() - 1]
         up = new_up & ~been_up & ~skip
         down = new_down & ~been_down & ~cut & ~skip
     return been_up | been_down

@@ -7,6 +7,7 @@ __all__ = ['Step', 'Verdict', 'explain', 'not_worth']
 
 # %% ../nbs/1_graphs/18_verdicts.ipynb #e7b78741
 from collections.abc import Iterable
+from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache
 from html import escape
@@ -250,11 +251,36 @@ def taken(self: Search, pairs):
                 "would not need the hidden ones")
     return Step("takeover", why, new)
 
+# %% ../nbs/1_graphs/18_verdicts.ipynb #8045d5d9
+@patch
+def wide(self: Search) -> Search:
+    "The same search, for which every action and every context may matter"
+    s = copy(self)
+    s.bits = s.core = copy(self.bits)
+    s.bits.useful = s.near = s.bits.contexts
+    s.free = s.bits.copyable()
+    s.hard = s.bits.actions & ~s.free
+    s.memo = {}
+    s.pointless = {}
+    s.ladders = {}
+    return s
+
+@patch
+def settled(self: Search, pairs):
+    "Does the scope set all copyable actions that reach the target, and nothing that was dropped?"
+    own = sum(1 << x for x, _ in pairs)
+    free = self.bits.copyable() & self.bits.above(1 << self.bits.y, dict(pairs))
+    looks = 0
+    for _, m in pairs: looks |= m
+    known = self.free | self.hard
+    return not free & ~own and not own & ~known and not looks & ~self.near
+
 # %% ../nbs/1_graphs/18_verdicts.ipynb #eff13972
 @patch
-def _found(self: Search, pairs):
+def _found(self: Search, pairs, wide):
     "The steps from `pairs` by comparison and by takeover"
-    steps = [self.missing(pairs, r) for r in sorted(self.better(pairs)) if r != pairs]
+    compared = self if self.settled(pairs) else wide
+    steps = [self.missing(pairs, r) for r in sorted(compared.better(pairs)) if r != pairs]
     step = self.taken(pairs)
     return steps + [step] if step else steps
 
@@ -271,6 +297,7 @@ def way(self: Search,
         if not step: break
         steps.append(step)
         pairs = step.scope
+    wide = self.wide()
     todo, came = [pairs], {pairs: None}
     for k in todo: # the list grows while it is read
         if k in kept:
@@ -279,7 +306,7 @@ def way(self: Search,
                 k, step = came[k]
                 tail.insert(0, step)
             return steps + tail
-        for step in self._found(k):
+        for step in self._found(k, wide):
             if step.scope not in came:
                 came[step.scope] = k, step
                 todo.append(step.scope)

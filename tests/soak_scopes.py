@@ -7,6 +7,8 @@ brute    pomps == pomps_brute on random problems with up to 5 observed variables
 pomis    the search without contexts, pomps(contexts=[]) and pomis agree on random graphs
 families scopes by families, expanded, are those that are found one by one, and with three
          actions at most also those of pomps_brute; random fans, in which orders matter
+orders   graphs with 6 to 10 variables and up to 5 actions: the answer is that of a search that
+         tries all orders of all actions, without any argument why some need not be tried
 rename   relabelling the nodes relabels the answer
 oracle   exact values in random SCMs: no scope is ever better than all returned ones
          (COUNT graphs, 100 SCMs each)
@@ -20,8 +22,9 @@ Exit code 1 if anything differs, or if fewer than 95 % of the returned scopes ha
 """
 
 import argparse, random, sys, time
+from itertools import permutations
 from cocabo.graph import Graph
-from cocabo.scopes import Scope, ordered, pomis, pomps_brute, task
+from cocabo.scopes import Scope, bits, ordered, pomis, pomps_brute, task
 from cocabo.search import Search, pomps
 
 
@@ -110,6 +113,45 @@ def families(rng):
     return fine, t, bool(set(t.actions) & set(t.contexts))
 
 
+class AllOrders(Search):
+    "A search in which every action is tried at every place"
+
+    def best(self, acted, needs=None):
+        acted &= self.free | self.hard
+        orders, needs, out = self.orders(acted), needs or {}, set()
+        for order in permutations(bits(acted)):
+            place = {x: i for i, x in enumerate(order)}
+            if any(place.get(a, -1) > place[x] for x in order for a in bits(needs.get(x, 0))):
+                continue
+            held, left = dict.fromkeys(orders.down, 0), acted
+            for x in reversed(order):
+                z = orders.seen & ~orders.below(left) & ~orders.down[x] | left & ~(1 << x)
+                if self.core.reaches(x, held):
+                    held[x] = z & self.core.visible(held, z, 1 << x)
+                left &= ~(1 << x)
+            out.add(tuple(self.core.determined(held).items()))
+        return out
+
+
+def all_orders(rng):
+    n, p, q = rng.randint(6, 10), rng.choice([0.2, 0.3, 0.45]), rng.choice([0, 0.08, 0.2])
+    names = [f"V{i}" for i in range(n)]
+    pairs = [(names[i], names[j]) for i in range(n) for j in range(i + 1, n)]
+    h = Graph(
+        nodes=names,
+        directed=[e for e in pairs if rng.random() < p],
+        bidirected=[e for e in pairs if rng.random() < q],
+    )
+    y = names[-1] if rng.random() < 0.6 else rng.choice(names[n // 2 :])
+    rest = [v for v in names if v != y]
+    acts = rng.sample(rest, rng.randint(3, 5))
+    ctx = [v for v in rest if rng.random() < 0.8] or rest
+    t = task(h, y, acts, ctx)
+    search = AllOrders(t)
+    want = ordered(search.bits.scope(k) for k in search.run(progress=False))
+    return pomps(*t) == want == expanded(t, 1), t, bool(set(acts) & set(ctx))
+
+
 def rename(rng):
     t = random_problem(rng, 6, 10**40)
     new = dict(
@@ -188,6 +230,7 @@ checks = dict(
     brute=brute,
     pomis=without_contexts,
     families=families,
+    orders=all_orders,
     rename=rename,
     oracle=oracle,
     witness=witness,

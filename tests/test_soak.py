@@ -13,6 +13,7 @@ import pytest
         ("brute", 3000),
         ("pomis", 10_000),
         ("families", 3000),
+        ("orders", 3000),
         ("rename", 3000),
         ("oracle", 200),
         ("witness", 200),

@@ -14,10 +14,14 @@ tied     a chain of actions, each with a hidden cause in common with the next
 plain    a chain without hidden causes, every second variable an action
 beside   100 variables, 33 actions, 4 of them causes of the target
 paper    the 87 variables, with 2 and with 29 actions
-sparse   1,000 variables, 20 actions near the target, some hidden causes
+sparse   1,000 variables, 20 actions near the target, some hidden causes; ten seeds
 bnlearn  the networks that pgmpy ships as BIF, with 2 to 20 actions near a target deep in the
          network, a third of its other ancestors hidden
 jobs     towers with one and with two processes
+
+`seconds` are those of a clock, `cpu` those of the processors: of this process, and of its helpers
+divided by their number. On a machine with other work only `cpu` can be compared, and with two
+processes it is what the search would take if a processor were free for each.
 """
 
 import argparse
@@ -130,8 +134,19 @@ def bnlearn(name, k):
 
 makers = dict(fan=fan, tower=tower, tied=tied, plain=plain, beside=beside, paper=paper)
 makers |= dict(sparse=sparse, bnlearn=bnlearn, jobs=tower)
-sizes = dict(fan=range(5, 13), tower=(8, 10, 11), tied=(12, 16, 20), plain=(100, 300))
-sizes |= dict(beside=range(4), paper=(2, 29), sparse=range(4), jobs=(11, 12, 13))
+sizes = dict(fan=range(5, 13), tower=(8, 10, 11), tied=(12, 16, 20, 40), plain=(100, 300))
+sizes |= dict(beside=range(4), paper=(2, 29), sparse=range(10), jobs=(11, 12, 13))
+
+
+def helped(jobs):
+    "The processor seconds of the helpers, after they are sent home"
+    if jobs == 1:
+        return 0
+    from joblib.externals.loky import get_reusable_executor
+
+    get_reusable_executor().shutdown(wait=True)
+    t = os.times()
+    return (t.children_user + t.children_system) / jobs
 
 
 def one(case, size, jobs):
@@ -144,14 +159,17 @@ def one(case, size, jobs):
     g = Graph(nodes=names, directed=edges, bidirected=tied_)
     nodes = len(g.nodes)
     start = time.perf_counter()
+    begun = time.process_time()
     try:
         found = pomps(g, y, acts, contexts, families=True, progress=False, jobs=jobs)
         count, groups = sum(f.count for f in found), len(found)
     except TypeError:  # a version without families
         count, groups = len(pomps(g, y, acts, contexts, progress=False, jobs=jobs)), ""
     seconds = time.perf_counter() - start
+    cpu = time.process_time() - begun
+    cpu += helped(jobs)
     mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-    print(json.dumps([nodes, len(acts), count, groups, round(seconds, 3), mb]))
+    print(json.dumps([nodes, len(acts), count, groups, round(seconds, 3), round(cpu, 3), mb]))
 
 
 def row(case, size, jobs, folder, cap):
@@ -161,9 +179,9 @@ def row(case, size, jobs, folder, cap):
     try:
         run = subprocess.run(words, capture_output=True, text=True, env=env, timeout=cap)
     except subprocess.TimeoutExpired:
-        return ["", "", "", "", "", ""]
+        return [""] * 7
     if run.returncode:
-        return ["", "", f"failed: {run.stderr.strip().splitlines()[-1][:60]}", "", "", ""]
+        return ["", "", f"failed: {run.stderr.strip().splitlines()[-1][:60]}", "", "", "", ""]
     return json.loads(run.stdout.splitlines()[-1])
 
 
@@ -184,7 +202,8 @@ if __name__ == "__main__":
     versions = [("before", a.before)] * bool(a.before) + [("now", here)]
     with open(a.file, "w", newline="") as f:
         out = csv.writer(f)
-        out.writerow("case size jobs version variables actions scopes families seconds mb".split())
+        words = "case size jobs version variables actions scopes families seconds cpu mb"
+        out.writerow(words.split())
         for case in a.cases.split(","):
             if case == "bnlearn":
                 names = [n.name.removesuffix(".bif.gz") for n in networks()]
