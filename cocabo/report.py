@@ -379,8 +379,8 @@ def templates(
 _COMPUTING = ("Each arm has a model of the target, which learns from the arm's experiments and "
               "from other rows where the graph allows it; the arm rule chose which scope to play "
               "next, and the model what to set. Values and intervals average over the model's "
-              "hyper-parameters, as far as the data allow them; an interval is 1.96 standard errors "
-              "to both sides.")
+              "hyper-parameters, as far as the data allow them. An interval is 1.96 standard "
+              "errors to both sides.")
 
 def _result(study, opt):
     "What rests on results: nothing before the first one"
