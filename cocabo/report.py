@@ -64,6 +64,10 @@ def in_words(
         parts.append(f"set {_and(actions)}{after}")
     return "; ".join(parts) or "set nothing and watch"
 
+def _counted(n, what):
+    "So many of something"
+    return f"{n} {what}" if n == 1 else f"{n} {what}s"
+
 def _and(names):
     "Names in a sentence"
     names = list(map(brief, names))
@@ -291,6 +295,7 @@ th { color: var(--soft); font-weight: 600; }
 figure { margin: 1rem 0; break-inside: avoid; }
 figcaption { font-size: .9rem; color: var(--soft); }
 img, svg { max-width: 100%; height: auto; }
+@media (max-width: 30rem) { table { font-size: .8rem; } th, td { padding-right: .5rem; } }
 .pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 24rem), 1fr));
         gap: 0 1.5rem; }
 """
@@ -373,7 +378,9 @@ def templates(
 # %% ../nbs/6_study/65_report.ipynb #a560c186
 _COMPUTING = ("Each arm has a model of the target, which learns from the arm's experiments and "
               "from other rows where the graph allows it; the arm rule chose which scope to play "
-              "next, and the model what to set. An interval is 1.96 standard errors to both sides.")
+              "next, and the model what to set. Values and intervals average over the model's "
+              "hyper-parameters, as far as the data allow them. An interval is 1.96 standard "
+              "errors to both sides.")
 
 def _result(study, opt):
     "What rests on results: nothing before the first one"
@@ -410,8 +417,8 @@ def report_html(
     with study._lock:
         opt = study.optimiser
         told, p = sum(r.y is not None for r in opt.rows), opt.problem
-        about = (f"{told} results, {len(study.open)} trials open. Written on "
-                 f"{_short_time(now())} UTC with cocabo {cocabo.__version__}.")
+        about = (f"{_counted(told, 'result')}, {_counted(len(study.open), 'trial')} open. Written "
+                 f"on {_short_time(now())} UTC with cocabo {cocabo.__version__}.")
         return page.render(
             title=title or f"{study.name}: {p.target}", about=about, style=STYLE + _PRINT,
             computing=_COMPUTING, recipe=_recipe(opt), shared=_shared(opt),

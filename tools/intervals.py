@@ -5,8 +5,8 @@
 Members are named as in tools/unseen.py: even numbers (`choose`) are for choosing, odd ones
 (`report`) for reporting. A run is one of the default optimiser, with the member's number as its
 seed. A row is one run at one time: the stated value and its standard error, what the recommended
-policy is really worth, and the standard error of that. Members of `functions` are judged at 256
-evenly spread contexts; those with a graph on 120 units, against the best policy on the same units.
+policy is really worth, and the standard error of that. Members of `functions` are judged at 96
+evenly spread contexts; those with a graph on 60 units, against the best policy on the same units.
 With --states the rows of each run are kept, too, so that another answer can be judged on them.
 Runs that are in the file already are not played again; after the given minutes nothing new begins.
 """
@@ -28,8 +28,8 @@ from cocabo.random_systems import _from_uniform, scattered
 from cocabo.scopes import Scope
 
 TIMES = (20, 50, 100, 300)
-CONTEXTS = 256
-UNITS = 120
+CONTEXTS = 96
+UNITS = 60
 JUDGED = 10**6  # seed of the units
 
 

@@ -52,6 +52,7 @@ class Known:
         alone = cb.policies.read_policy(p.graph)
         self.nothing = self.sign * float(np.mean(self.env.simulate(alone, self.draws)))
         self.best = max(self.net(self.env.policy(s)) for s in self.env.truths)
+        self.dear = ""
 
     def net(self, policy):
         "What a policy is really worth, net of its cost; larger is better"
@@ -73,10 +74,12 @@ class Member:
         subsets = [s for k in range(len(self.looks) + 1) for s in combinations(self.looks, k)]
         worth = {s: self._top(s) for s in subsets}
         every, rng = tuple(self.looks), np.random.default_rng(int(name.split(":")[1]))
-        costs = {}
+        costs, self.dear = {}, 0
         for c in self.looks:
             gain = worth[every] - worth[tuple(d for d in every if d != c)]
-            costs[c] = float(max(gain, 0.01) * rng.choice([0.5, 1.5]))
+            dear = bool(rng.integers(2))
+            costs[c] = max(gain, 0.01) * (1.5 if dear else 0.5)
+            self.dear += dear
         self.scopes = [cb.Scope({x: s for x in self.acts}) for s in subsets]
         given = (p.graph, p.target, p.actions, p.contexts)
         self.problem = cb.Problem(*given, scopes=[str(s) for s in self.scopes], costs=costs)
@@ -167,6 +170,7 @@ def play(priced, way, seed, steps):
                     net=round(priced.net(policy), 5),
                     best=round(priced.best, 5),
                     nothing=round(priced.nothing, 5),
+                    dear=priced.dear,
                     looks=";".join(f"{c}={v:.4f}" for c, v in priced.problem.costs.items()),
                 )
             )
