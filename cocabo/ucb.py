@@ -404,6 +404,7 @@ def _allowed(self: GPBackend):
     gp, s = self.gp, self.scale
     key = gp.told, gp.n, gp.fitted, s.mean, s.sd
     if self._plausible is None or self._plausible[0] != key:
+        self._believe() # what the other arms say by now
         self._plausible = key, gp.plausible(s.mean, s.sd)
     return self._plausible[1]
 
